@@ -175,6 +175,16 @@ pub enum ScheduleError {
     },
 }
 
+impl ScheduleError {
+    /// True if the time zone is at fault, not the expression.
+    pub fn is_time_zone(&self) -> bool {
+        matches!(
+            self,
+            Self::ZoneEmpty | Self::ZoneLocal { .. } | Self::ZoneUnknown { .. }
+        )
+    }
+}
+
 /// Quotes what the user wrote, cut to a length that fits a message.
 fn short(text: &str) -> String {
     const LIMIT: usize = 64;

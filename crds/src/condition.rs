@@ -1,0 +1,136 @@
+//! Condition types and reasons, positive polarity, and the one way to set a condition.
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::time::to_k8s;
+
+/// The spec is valid and this operator acts on the object.
+pub const ACCEPTED: &str = "Accepted";
+/// A next slot exists and will be started.
+pub const SCHEDULED: &str = "Scheduled";
+/// The newest finished run was good.
+pub const LAST_RUN_SUCCEEDED: &str = "LastRunSucceeded";
+/// The newest verification passed.
+pub const VERIFIED: &str = "Verified";
+/// Summary, read by kstatus: accepted, and no failure stands.
+pub const READY: &str = "Ready";
+/// Every reference of a gobackup.io Backup was found.
+pub const REFERENCES_RESOLVED: &str = "ReferencesResolved";
+/// The newest run or probe reached the database or storage.
+pub const REACHABLE: &str = "Reachable";
+
+/// Stable, machine-read reasons.
+pub mod reason {
+    /// The spec passed every check.
+    pub const VALID: &str = "Valid";
+    /// A field of the spec is wrong; the message names path and remedy.
+    pub const INVALID_SPEC: &str = "InvalidSpec";
+    /// The schedule does not parse (CronJob rule 31).
+    pub const INVALID_SCHEDULE: &str = "InvalidSchedule";
+    /// The time zone is unknown (CronJob rule 16).
+    pub const UNKNOWN_TIME_ZONE: &str = "UnknownTimeZone";
+    /// The schedule parses but no instant ever matches (CronJob rule 14).
+    pub const NEVER_FIRES: &str = "NeverFires";
+    /// The stored object does not fit its type.
+    pub const UNREADABLE: &str = "Unreadable";
+    /// Another controller acts on the object's Jobs.
+    pub const FOREIGN_CONTROLLER: &str = "ForeignController";
+    /// A policy of the operator forbids the pod.
+    pub const POLICY_DENIED: &str = "PolicyDenied";
+    /// The object is suspended.
+    pub const SUSPENDED: &str = "Suspended";
+    /// A next slot is set.
+    pub const NEXT_SLOT: &str = "NextSlotSet";
+    /// Nothing ran yet.
+    pub const NO_RUN_YET: &str = "NoRunYet";
+    /// The newest run succeeded.
+    pub const SUCCEEDED: &str = "Succeeded";
+    /// The newest run failed.
+    pub const FAILED: &str = "Failed";
+    /// Good by exit status alone: the image wrote no report.
+    pub const EXIT_STATUS_ONLY: &str = "ExitStatusOnly";
+    /// Creating a Job failed.
+    pub const FAILED_CREATE: &str = "FailedCreate";
+}
+
+/// Sets a condition in `conditions`. `lastTransitionTime` moves only when the status changes
+/// (a condition that rewrites itself would cause the next reconcile).
+pub fn set(
+    conditions: &mut Vec<Condition>,
+    type_: &str,
+    status: bool,
+    reason: &str,
+    message: impl Into<String>,
+    generation: Option<i64>,
+    now: DateTime<Utc>,
+) {
+    set_status(
+        conditions,
+        type_,
+        if status { "True" } else { "False" },
+        reason,
+        message,
+        generation,
+        now,
+    );
+}
+
+/// As [`set`], with `Unknown` possible.
+pub fn set_status(
+    conditions: &mut Vec<Condition>,
+    type_: &str,
+    status: &str,
+    reason: &str,
+    message: impl Into<String>,
+    generation: Option<i64>,
+    now: DateTime<Utc>,
+) {
+    let mut fresh = Condition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.into(),
+        observed_generation: generation,
+        last_transition_time: to_k8s(now),
+    };
+    match conditions.iter_mut().find(|c| c.type_ == type_) {
+        Some(old) => {
+            if old.status == fresh.status {
+                fresh.last_transition_time = old.last_transition_time.clone();
+            }
+            *old = fresh;
+        }
+        None => conditions.push(fresh),
+    }
+}
+
+/// The condition of a type.
+pub fn get<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|c| c.type_ == type_)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::parse_rfc3339;
+
+    #[test]
+    fn transition_time_moves_with_the_status_alone() {
+        let (t1, t2) = (
+            parse_rfc3339("2025-01-01T00:00:00Z").unwrap(),
+            parse_rfc3339("2025-01-02T00:00:00Z").unwrap(),
+        );
+        let mut all = vec![];
+        set(&mut all, READY, true, "A", "", Some(1), t1);
+        set(&mut all, READY, true, "B", "x", Some(2), t2);
+        assert_eq!(all[0].last_transition_time, to_k8s(t1));
+        assert_eq!(
+            (all[0].reason.as_str(), all[0].observed_generation),
+            ("B", Some(2))
+        );
+        set(&mut all, READY, false, "C", "", Some(2), t2);
+        assert_eq!(all[0].last_transition_time, to_k8s(t2));
+        assert_eq!(all.len(), 1);
+    }
+}

@@ -1,0 +1,25 @@
+//! What `backup-operator`, `backup-runner` and `kubectl backup` agree on: the kinds and their
+//! schemas, schedules as Kubernetes reads them, names, labels, conditions, requests and reports.
+//!
+//! Nothing here touches the network, the clock or the environment: `now` is always a parameter.
+
+pub mod condition;
+pub mod generate;
+pub mod labels;
+pub mod mysql_backup;
+pub mod names;
+pub mod report;
+pub mod request;
+pub mod run;
+pub mod schedule;
+pub mod status;
+pub mod time;
+pub mod validate;
+
+pub use mysql_backup::{MysqlBackup, MysqlBackupSpec};
+pub use status::ScheduleStatus;
+
+/// Version of all programs, from one place.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// API group of the kinds of this product.
+pub const GROUP: &str = "batch.isekiro.com";

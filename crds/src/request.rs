@@ -1,0 +1,180 @@
+//! What people ask of the operator: one annotation each, `batch.isekiro.com/request-<10 hex>`,
+//! echoed in `status.requests` and then removed.
+
+use chrono::{DateTime, Duration, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::labels::REQUEST_PREFIX;
+use crate::names::short_hash;
+use crate::time::{parse_rfc3339, rfc3339};
+
+/// A request is acted on for this long after it was made.
+pub const LIFETIME: Duration = Duration::minutes(10);
+
+/// What is asked for. Actions other than Backup run as Jobs outside totals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Action {
+    /// A backup now.
+    Backup,
+    /// Re-read an artefact, or restore it into a scratch server.
+    Verify,
+    /// Apply retention now.
+    Prune,
+    /// Log in to source and destination, write nothing.
+    Probe,
+    /// List what is in the store.
+    List,
+    /// End a run.
+    Cancel,
+}
+
+impl Action {
+    /// The text used in annotations, events and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Backup => "Backup",
+            Self::Verify => "Verify",
+            Self::Prune => "Prune",
+            Self::Probe => "Probe",
+            Self::List => "List",
+            Self::Cancel => "Cancel",
+        }
+    }
+}
+
+/// The value of a request annotation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    /// What is asked for.
+    pub action: Action,
+    /// Chosen by the caller; the same id gives the same run.
+    pub id: String,
+    /// Who asks. The webhook sets it from the caller.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// RFC 3339 instant of the request.
+    pub at: String,
+    /// RFC 3339 instant after which the request is refused.
+    pub expires_at: String,
+    /// Why, in the caller's words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Options of the action.
+    #[serde(default, skip_serializing_if = "Options::is_default")]
+    pub options: Options,
+}
+
+/// Options of a request; each action reads its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Options {
+    /// Cancel, Verify: name of the run (its Job).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// Backup: wait for the active run instead of being refused under Forbid or Replace.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub queue: bool,
+    /// Prune: remove every artefact of the object, before it is deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+    /// Prune: say what would go and why, remove nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+}
+
+impl Options {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Request {
+    /// A request made at `now`, valid for [`LIFETIME`].
+    pub fn new(action: Action, id: &str, by: &str, now: DateTime<Utc>) -> Self {
+        Self {
+            action,
+            id: id.to_owned(),
+            by: by.to_owned(),
+            at: rfc3339(now),
+            expires_at: rfc3339(now + LIFETIME),
+            reason: String::new(),
+            options: Options::default(),
+        }
+    }
+
+    /// Key of the annotation of the request with this id.
+    pub fn annotation_key(id: &str) -> String {
+        format!("{REQUEST_PREFIX}{}", short_hash(&[id], 10))
+    }
+
+    /// Value of the annotation.
+    pub fn annotation_value(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads an annotation.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong, to be echoed as a refused request.
+    pub fn parse(value: &str) -> Result<Self, String> {
+        let request: Self =
+            serde_json::from_str(value).map_err(|e| format!("not a request: {e}"))?;
+        if request.id.is_empty() || request.id.len() > 128 {
+            return Err("id must have 1 to 128 characters".into());
+        }
+        for (field, text) in [("at", &request.at), ("expiresAt", &request.expires_at)] {
+            if parse_rfc3339(text).is_none() {
+                return Err(format!("{field} is not an RFC 3339 time"));
+            }
+        }
+        Ok(request)
+    }
+
+    /// True if the request is older than its expiry.
+    pub fn is_expired(&self, now: DateTime<Utc>) -> bool {
+        parse_rfc3339(&self.expires_at).is_none_or(|at| at < now)
+    }
+
+    /// True if the request was made before `created`: it belongs to an earlier object of the name.
+    pub fn predates(&self, created: DateTime<Utc>) -> bool {
+        // Both are cut to whole seconds by different clocks; two seconds are no evidence.
+        parse_rfc3339(&self.at).is_none_or(|at| at + Duration::seconds(2) < created)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let now = parse_rfc3339("2025-01-15T10:30:00Z").unwrap();
+        let mut request = Request::new(Action::Cancel, "7f3a", "alice", now);
+        request.options.run = Some("shop-1".into());
+        assert_eq!(
+            Request::parse(&request.annotation_value()),
+            Ok(request.clone())
+        );
+        assert!(!request.is_expired(now + LIFETIME));
+        assert!(request.is_expired(now + LIFETIME + Duration::seconds(1)));
+        assert!(request.predates(now + Duration::seconds(3)));
+        assert!(!request.predates(now));
+        let key = Request::annotation_key("7f3a");
+        assert_eq!(key.len(), REQUEST_PREFIX.len() + 10);
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_sentence() {
+        for bad in [
+            "",
+            "{}",
+            "[1]",
+            r#"{"action":"Backup","id":"","at":"x","expiresAt":"y"}"#,
+            r#"{"action":"Boom","id":"1","at":"2025-01-15T10:30:00Z","expiresAt":"2025-01-15T10:30:00Z"}"#,
+        ] {
+            assert!(Request::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

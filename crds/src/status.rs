@@ -1,0 +1,175 @@
+//! The status every scheduled kind has: what the engine observed, slot by slot.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::request::Action;
+use crate::run::Run;
+
+/// Most runs in [`ScheduleStatus::runs`].
+pub const MAX_RUNS: usize = 20;
+/// Runs that keep full detail.
+pub const MAX_DETAILED_RUNS: usize = 3;
+/// Most entries in [`ScheduleStatus::requests`].
+pub const MAX_REQUESTS: usize = 10;
+/// Most entries in [`ScheduleStatus::missed`].
+pub const MAX_MISSED: usize = 10;
+
+/// Status of a scheduled kind. Times are instants; what a printer column shows is scalar.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ScheduleStatus {
+    /// Generation of the spec this status speaks of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Jobs that exist and are not finished.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub active: Vec<ObjectReference>,
+    /// Number of [`Self::active`], for the table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active_count: Option<i32>,
+    /// Newest slot that was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_schedule_time: Option<Time>,
+    /// Next slot; unset while suspended or if none comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_schedule_time: Option<Time>,
+    /// Completion of the newest good run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_successful_time: Option<Time>,
+    /// Newest passed verification by restore.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_verified_time: Option<Time>,
+    /// Result of the newest finished run, for the table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_result: Option<String>,
+    /// Stored size of the newest good run, for the table (`1.8GiB`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_size: Option<String>,
+    /// Failed runs since the newest good one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consecutive_failures: Option<i32>,
+    /// The schedule the accounting below speaks of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ObservedSchedule>,
+    /// Every slot up to this instant is in [`Self::totals`] exactly once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accounted_until: Option<Time>,
+    /// Slots by outcome.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub totals: Option<Totals>,
+    /// Newest runs, newest first, at most [`MAX_RUNS`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<Run>,
+    /// Slots that were not started, newest first, at most [`MAX_MISSED`] entries.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missed: Vec<MissedSlots>,
+    /// Newest requests, newest first, at most [`MAX_REQUESTS`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestStatus>,
+    /// When the current suspension began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspended_since: Option<Time>,
+    /// When the newest suspension ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed_at: Option<Time>,
+    /// Operator installation that acts on this object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<String>,
+    /// Accepted, Scheduled, LastRunSucceeded, Verified, Ready.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// A schedule and the instant it became the object's schedule.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObservedSchedule {
+    /// `spec.schedule`.
+    pub text: String,
+    /// Effective zone; UTC if the spec names none.
+    pub time_zone: String,
+    /// Slots up to this instant belong to the schedule before the edit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    /// What `@every` counts from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<Time>,
+}
+
+/// Slots by outcome: `due = succeeded + failed + skipped + missed + running + waiting`, where
+/// running and waiting are the open runs of the schedule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Totals {
+    /// Slots that came due.
+    pub due: i64,
+    /// Slots whose run was good.
+    pub succeeded: i64,
+    /// Slots whose run was not.
+    pub failed: i64,
+    /// Slots not started on purpose (Forbid, skip-slots-until).
+    pub skipped: i64,
+    /// Slots not started because nobody could: outage, suspension, deadline.
+    pub missed: i64,
+    /// Runs somebody asked for; not slots.
+    pub manual: i64,
+}
+
+/// Slots that were not started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MissedSlots {
+    /// First of them.
+    pub from: Time,
+    /// Last of them.
+    pub to: Time,
+    /// How many.
+    pub count: i64,
+    /// Outage, Suspended, DeadlineExceeded, ConcurrencyForbid, SkippedByUser, …
+    pub reason: String,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestStatus {
+    /// The caller's id.
+    pub id: String,
+    /// What was asked for.
+    pub action: Action,
+    /// Who asked.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// When it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Time>,
+    /// Why, in the caller's words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Where it stands.
+    pub state: RequestState,
+    /// The Job, once there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// Why it was refused or failed, or what came out.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// States of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum RequestState {
+    /// Seen, held back by a running run (`--queue`) or a limit.
+    Queued,
+    /// Its Job exists.
+    Running,
+    /// Done.
+    Succeeded,
+    /// Ended badly.
+    Failed,
+    /// Not acted on; the message says why.
+    Refused,
+}

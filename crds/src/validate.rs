@@ -1,0 +1,428 @@
+//! Checks of a spec that a schema can't say. Webhook, reconcile and plugin share them, so that a
+//! rule has one wording wherever it is met.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::labels::PREFIX;
+use crate::mysql_backup::{Destination, MysqlBackupSpec, VolumeDestination};
+use crate::names::MAX_NAME;
+use crate::schedule::{Schedule, parse_go_duration};
+
+/// One mistake: where, what, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Field path, such as `spec.schedule`.
+    pub path: String,
+    /// What is wrong, and the remedy.
+    pub message: String,
+}
+
+impl Problem {
+    fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)
+    }
+}
+
+/// All problems in one line, for a condition or a denial.
+pub fn join(problems: &[Problem]) -> String {
+    problems
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+/// The name limit, checked on create only (CronJob rule 35).
+pub fn name(name: &str) -> Option<Problem> {
+    (name.len() > MAX_NAME).then(|| {
+        Problem::new(
+            "metadata.name",
+            format!(
+                "must be no more than {MAX_NAME} characters, is {}; the names of its Jobs add up to 11 to it",
+                name.len()
+            ),
+        )
+    })
+}
+
+/// Every mistake of a MysqlBackup's spec that would keep it from running.
+pub fn mysql_backup(spec: &MysqlBackupSpec) -> Vec<Problem> {
+    let mut found = vec![];
+    if let Err(e) = Schedule::parse(&spec.schedule, spec.time_zone.as_deref()) {
+        let path = if e.is_time_zone() {
+            "spec.timeZone"
+        } else {
+            "spec.schedule"
+        };
+        found.push(Problem::new(path, e.to_string()));
+    }
+    bounds(spec, &mut found);
+    pod(spec, &mut found);
+    source(spec, &mut found);
+    if let Some(destination) = &spec.destination {
+        self::destination(destination, &mut found);
+    }
+    if let Some(age) = spec.encryption.as_ref().map(|e| e.age.as_ref()) {
+        let empty =
+            age.is_none_or(|a| a.recipients.is_empty() && a.recipients_secret_key_ref.is_none());
+        if empty {
+            found.push(Problem::new(
+                "spec.encryption.age",
+                "names no recipient; set recipients or recipientsSecretKeyRef, or remove encryption",
+            ));
+        }
+    }
+    if let Some(text) = spec.retention.as_ref().and_then(|r| r.max_age.as_deref()) {
+        if parse_go_duration(text).is_err() {
+            found.push(Problem::new(
+                "spec.retention.maxAge",
+                format!("{text:?} is not a duration; write it like 720h"),
+            ));
+        }
+    }
+    found
+}
+
+fn bounds(spec: &MysqlBackupSpec, found: &mut Vec<Problem>) {
+    let at_least_zero = [
+        ("startingDeadlineSeconds", spec.starting_deadline_seconds),
+        (
+            "successfulJobsHistoryLimit",
+            spec.successful_jobs_history_limit.map(i64::from),
+        ),
+        (
+            "failedJobsHistoryLimit",
+            spec.failed_jobs_history_limit.map(i64::from),
+        ),
+        ("jitterSeconds", spec.jitter_seconds),
+        ("backoffLimit", spec.backoff_limit.map(i64::from)),
+        (
+            "terminationGracePeriodSeconds",
+            spec.termination_grace_period_seconds,
+        ),
+    ];
+    for (field, value) in at_least_zero {
+        if let Some(value) = value.filter(|v| *v < 0) {
+            found.push(Problem::new(
+                format!("spec.{field}"),
+                format!("must be 0 or more, is {value}"),
+            ));
+        }
+    }
+}
+
+fn pod(spec: &MysqlBackupSpec, found: &mut Vec<Problem>) {
+    let mut volumes = BTreeSet::new();
+    for (i, volume) in spec.volumes.iter().enumerate() {
+        if !volumes.insert(volume.name.as_str()) {
+            found.push(Problem::new(
+                format!("spec.volumes[{i}].name"),
+                format!(
+                    "{:?} is there twice; give each volume its own name",
+                    volume.name
+                ),
+            ));
+        }
+    }
+    for (i, mount) in spec.volume_mounts.iter().enumerate() {
+        if !volumes.contains(mount.name.as_str()) {
+            found.push(Problem::new(
+                format!("spec.volumeMounts[{i}].name"),
+                format!(
+                    "no volume is named {:?}; add it to spec.volumes or correct the name",
+                    mount.name
+                ),
+            ));
+        }
+    }
+    if let Some(metadata) = &spec.pod_metadata {
+        for key in metadata.labels.keys().chain(metadata.annotations.keys()) {
+            if key.starts_with(PREFIX) {
+                found.push(Problem::new(
+                    "spec.podMetadata",
+                    format!(
+                        "{key:?} has the prefix {PREFIX}, which is the operator's; use another key"
+                    ),
+                ));
+            }
+        }
+    }
+}
+
+fn source(spec: &MysqlBackupSpec, found: &mut Vec<Problem>) {
+    let Some(source) = &spec.source else { return };
+    if source.host.is_some() && source.socket.is_some() {
+        found.push(Problem::new(
+            "spec.source",
+            "sets host and socket; keep one",
+        ));
+    }
+    for (i, table) in source.exclude_tables.iter().enumerate() {
+        if !table
+            .split_once('.')
+            .is_some_and(|(db, t)| !db.is_empty() && !t.is_empty())
+        {
+            found.push(Problem::new(
+                format!("spec.source.excludeTables[{i}]"),
+                format!("{table:?} is not database.table"),
+            ));
+        }
+    }
+    for (i, database) in source.databases.iter().enumerate() {
+        if database.trim().is_empty() {
+            found.push(Problem::new(
+                format!("spec.source.databases[{i}]"),
+                "is empty; name a database, or remove the list to dump all",
+            ));
+        }
+    }
+}
+
+fn destination(destination: &Destination, found: &mut Vec<Problem>) {
+    let set = [
+        destination.volume.is_some(),
+        destination.s3.is_some(),
+        destination.storage_ref.is_some(),
+    ];
+    if set.iter().filter(|s| **s).count() != 1 {
+        found.push(Problem::new(
+            "spec.destination",
+            "needs exactly one of volume, s3, storageRef",
+        ));
+    }
+    if let Some(volume) = &destination.volume {
+        volume_destination("spec.destination.volume", volume, found);
+    }
+    if let Some(s3) = &destination.s3 {
+        if s3.bucket.trim().is_empty() {
+            found.push(Problem::new(
+                "spec.destination.s3.bucket",
+                "is empty; name the bucket",
+            ));
+        }
+    }
+}
+
+fn volume_destination(path: &str, volume: &VolumeDestination, found: &mut Vec<Problem>) {
+    let set = [
+        volume.persistent_volume_claim.is_some(),
+        volume.nfs.is_some(),
+        volume.host_path.is_some(),
+        volume.csi.is_some(),
+        volume.ephemeral.is_some(),
+        volume.empty_dir.is_some(),
+    ];
+    if set.iter().filter(|s| **s).count() != 1 {
+        found.push(Problem::new(
+            path,
+            "needs exactly one of persistentVolumeClaim, nfs, hostPath, csi, ephemeral, emptyDir",
+        ));
+    }
+    if volume
+        .path
+        .as_deref()
+        .is_some_and(|p| p.split('/').any(|part| part == ".."))
+    {
+        found.push(Problem::new(format!("{path}.path"), "may not hold `..`"));
+    }
+}
+
+/// What is allowed but risky: shown at admission and by the plugin.
+pub fn mysql_backup_warnings(spec: &MysqlBackupSpec) -> Vec<String> {
+    let mut found = vec![];
+    for env in &spec.backup_envs {
+        let upper = env.name.to_uppercase();
+        let secret = ["PASSWORD", "SECRET", "TOKEN", "KEY"]
+            .iter()
+            .any(|w| upper.contains(w));
+        if secret && env.value.as_deref().is_some_and(|v| !v.is_empty()) {
+            found.push(format!(
+                "spec.backupEnvs: {} is a literal value that anyone who can read this object sees; use valueFrom.secretKeyRef",
+                env.name
+            ));
+        }
+    }
+    for arg in &spec.args {
+        if arg.starts_with("--password=")
+            || (arg.starts_with("-p") && arg.len() > 2 && !arg.starts_with("--"))
+            || has_url_password(arg)
+        {
+            found.push("spec.args: holds a password, which shows in the process list; use a Secret in backupEnvs".to_owned());
+        }
+    }
+    for volume in spec.volumes.iter().filter(|v| v.host_path.is_some()) {
+        found.push(format!(
+            "spec.volumes: {} is a hostPath; it ties backups to one node and needs a privileged namespace",
+            volume.name
+        ));
+    }
+    if let Ok(schedule) = Schedule::parse(&spec.schedule, spec.time_zone.as_deref()) {
+        if schedule.never_fires() {
+            found.push(format!(
+                "spec.schedule: {:?} never comes due; no backup will run",
+                spec.schedule
+            ));
+        }
+    }
+    found
+}
+
+fn has_url_password(text: &str) -> bool {
+    text.split_once("://")
+        .and_then(|(_, rest)| rest.split('/').next())
+        .and_then(|authority| authority.rsplit_once('@'))
+        .is_some_and(|(user, _)| user.contains(':'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mysql_backup::{Encryption, MysqlSource, PodMetadata, Retention};
+    use k8s_openapi::api::core::v1::{EnvVar, Volume, VolumeMount};
+
+    fn spec(change: impl FnOnce(&mut MysqlBackupSpec)) -> MysqlBackupSpec {
+        let mut spec = MysqlBackupSpec {
+            schedule: "0 3 * * *".into(),
+            ..Default::default()
+        };
+        change(&mut spec);
+        spec
+    }
+
+    #[test]
+    fn each_mistake_names_its_path() {
+        let volume = |name: &str| Volume {
+            name: name.into(),
+            ..Default::default()
+        };
+        let rows: Vec<(&str, MysqlBackupSpec)> = vec![
+            ("spec.schedule", spec(|s| s.schedule = "61 * * * *".into())),
+            ("spec.schedule", spec(|s| s.schedule = "0 0 * * 7".into())),
+            (
+                "spec.schedule",
+                spec(|s| s.schedule = "TZ=UTC 0 0 * * *".into()),
+            ),
+            (
+                "spec.timeZone",
+                spec(|s| s.time_zone = Some("Mars/X".into())),
+            ),
+            ("spec.timeZone", spec(|s| s.time_zone = Some(String::new()))),
+            (
+                "spec.failedJobsHistoryLimit",
+                spec(|s| s.failed_jobs_history_limit = Some(-1)),
+            ),
+            (
+                "spec.startingDeadlineSeconds",
+                spec(|s| s.starting_deadline_seconds = Some(-1)),
+            ),
+            (
+                "spec.volumes[1].name",
+                spec(|s| s.volumes = vec![volume("a"), volume("a")]),
+            ),
+            (
+                "spec.volumeMounts[0].name",
+                spec(|s| {
+                    s.volume_mounts = vec![VolumeMount {
+                        name: "x".into(),
+                        ..Default::default()
+                    }]
+                }),
+            ),
+            (
+                "spec.podMetadata",
+                spec(|s| {
+                    s.pod_metadata = Some(PodMetadata {
+                        labels: [("batch.isekiro.com/owner-uid".into(), "x".into())].into(),
+                        ..Default::default()
+                    })
+                }),
+            ),
+            (
+                "spec.source",
+                spec(|s| {
+                    s.source = Some(MysqlSource {
+                        host: Some("h".into()),
+                        socket: Some("/s".into()),
+                        ..Default::default()
+                    })
+                }),
+            ),
+            (
+                "spec.source.databases[0]",
+                spec(|s| {
+                    s.source = Some(MysqlSource {
+                        databases: vec![String::new()],
+                        ..Default::default()
+                    })
+                }),
+            ),
+            (
+                "spec.source.excludeTables[0]",
+                spec(|s| {
+                    s.source = Some(MysqlSource {
+                        exclude_tables: vec!["t".into()],
+                        ..Default::default()
+                    })
+                }),
+            ),
+            (
+                "spec.destination",
+                spec(|s| s.destination = Some(Destination::default())),
+            ),
+            (
+                "spec.encryption.age",
+                spec(|s| s.encryption = Some(Encryption::default())),
+            ),
+            (
+                "spec.retention.maxAge",
+                spec(|s| {
+                    s.retention = Some(Retention {
+                        max_age: Some("a week".into()),
+                        ..Default::default()
+                    })
+                }),
+            ),
+        ];
+        assert_eq!(mysql_backup(&spec(|_| {})), vec![]);
+        for (path, bad) in rows {
+            let found = mysql_backup(&bad);
+            assert_eq!(
+                found.iter().map(|p| p.path.as_str()).collect::<Vec<_>>(),
+                [path],
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_name_limit_is_52() {
+        assert_eq!(name(&"x".repeat(52)), None);
+        assert!(name(&"x".repeat(53)).unwrap().message.contains("52"));
+    }
+
+    #[test]
+    fn warnings_never_quote_the_value() {
+        let risky = spec(|s| {
+            s.backup_envs = vec![EnvVar {
+                name: "PASSWORD".into(),
+                value: Some("S3cr3t-marker".into()),
+                value_from: None,
+            }];
+            s.args = vec!["mysql://u:S3cr3t-marker@db/x".into()];
+            s.schedule = "0 0 30 2 *".into();
+        });
+        let warnings = mysql_backup_warnings(&risky);
+        assert_eq!(warnings.len(), 3, "{warnings:?}");
+        assert!(!warnings.concat().contains("S3cr3t"));
+    }
+}
