@@ -1,0 +1,89 @@
+# shellcheck shell=bash
+# Images without a registry and without a docker daemon: a Debian base made from its packages, and ordinary Dockerfiles
+# built on it by buildah. Archives are kept under a name made of their content, so the second build costs nothing.
+
+SUITE=bookworm
+BASE_IMAGE=docker.io/library/debian:$SUITE-slim
+MONTH=$(date -u +%Y-%m) # a new base each month, for its security updates
+MARIADB_IMAGE=testbed-mariadb:10.11
+
+build_test_images() {
+  build_image "$MARIADB_IMAGE" "$HERE/images/mariadb.Dockerfile" "$HERE/images/mariadb"
+}
+
+# In a mount namespace with covered directories: buildah leaves locks and caches about.
+buildah_here() { unshare --mount "$SELF" buildah "$@"; }
+
+run_buildah() { # called by buildah_here alone
+  local resolver
+  resolver=$(cat /etc/resolv.conf)
+  cover /etc /opt /var/lib
+  rm -f /etc/resolv.conf # often a link into /run
+  echo "$resolver" >/etc/resolv.conf
+  BUILDAH_ISOLATION=chroot CONTAINERS_REGISTRIES_CONF=$CACHE/buildah/registries.conf \
+    buildah --root "$CACHE/buildah/$SUITE-$MONTH" --runroot /run/buildah --storage-driver "$(storage_driver)" "$@"
+}
+
+storage_driver() { if [ "$(stat -f -c %T "$CACHE")" = overlayfs ]; then echo vfs; else echo overlay; fi; }
+
+need_image_tools() {
+  need_root
+  need_packages buildah:buildah mmdebstrap:mmdebstrap \
+    /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
+  mkdir -p "$CACHE/buildah"
+  echo 'unqualified-search-registries = ["docker.io"]' >"$CACHE/buildah/registries.conf"
+  echo '{"default": [{"type": "insecureAcceptAnything"}]}' >"$CACHE/buildah/policy.json"
+}
+
+# build_image TAG DOCKERFILE CONTEXT: prints the path of the docker archive.
+build_image() {
+  local tag=${1:?tag} dockerfile=${2:?Dockerfile} context=${3:?context directory} key stem
+  key=$({
+    echo "$tag $SUITE-$MONTH $(uname -m)"
+    cat "$dockerfile"
+    tar -C "$context" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf - .
+  } | digest)
+  stem=$CACHE/images/$(tr '/:' '--' <<<"$tag")
+  if [ ! -e "$stem-$key.tar" ]; then
+    need_image_tools
+    make_base_image
+    cached "$stem-$key.tar" make_archive "$tag" "$dockerfile" "$context"
+    find "$CACHE/images" -name "$(basename "$stem")-*.tar*" ! -name "*-$key.tar*" -delete # what it replaces
+  fi
+  echo "$stem-$key.tar"
+}
+
+make_archive() { # tag dockerfile context archive
+  say "building the image $1"
+  quiet buildah_here bud --signature-policy "$CACHE/buildah/policy.json" --pull-never --layers -t "$1" -f "$2" "$3"
+  quiet buildah_here push --signature-policy "$CACHE/buildah/policy.json" "$1" "docker-archive:$4:$1"
+}
+
+make_base_image() {
+  local context=$CACHE/images/base-$SUITE-$MONTH
+  cached "$context" make_base
+  if ! buildah_here inspect --type image "$BASE_IMAGE" >/dev/null 2>&1; then
+    printf 'FROM scratch\nADD base.tar /\nCMD ["bash"]\n' >"$context/Dockerfile"
+    quiet buildah_here bud --signature-policy "$CACHE/buildah/policy.json" -t "$BASE_IMAGE" "$context"
+  fi
+}
+
+make_base() { # directory
+  say "making the Debian base image (once a month)"
+  mkdir -p "$1"
+  # As in the public slim image: no manuals, no translations.
+  quiet mmdebstrap --variant=minbase \
+    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
+    "$SUITE" "$1/base.tar"
+}
+
+# Run a talkative command; show what it said only if it failed.
+quiet() {
+  local log status=0
+  log=$(mktemp)
+  "$@" >"$log" 2>&1 </dev/null || status=$?
+  [ "$status" -eq 0 ] || tail -n 30 "$log" >&2
+  rm -f "$log"
+  return "$status"
+}

@@ -1,0 +1,64 @@
+# shellcheck shell=bash
+# The cluster's programs, built from Go modules. Each set is kept under a name made of all that decides its content, so
+# that a changed version is built anew and two versions live side by side.
+
+KUBERNETES=1.35.4 # as in go/controlplane/go.mod; the API server must be told its version at link time
+BUILD_FLAGS=(-trimpath -ldflags "-s -w
+  -X k8s.io/component-base/version.gitVersion=v$KUBERNETES
+  -X k8s.io/component-base/version.gitMajor=${KUBERNETES%%.*}
+  -X k8s.io/component-base/version.gitMinor=$(cut -d. -f2 <<<"$KUBERNETES")
+  -X sigs.k8s.io/krew/internal/version.gitTag=v0.4.3")
+
+programs_dir() { # set
+  local key
+  key=$({
+    cat "$HERE/go/$1/go.mod" "$HERE/go/$1/go.sum"
+    uname -m
+    echo "${BUILD_FLAGS[@]}"
+  } | digest)
+  echo "$CACHE/bin/$1-$key"
+}
+
+pause_archive() { echo "$CACHE/bin/pause-$KUBERNETES-$(uname -m).tar"; }
+
+build_programs() {
+  local set
+  for set in etcd coredns controlplane; do
+    cached "$(programs_dir "$set")" build_set "$set"
+  done
+  cached "$(pause_archive)" build_pause
+}
+
+build_krew() { cached "$(programs_dir krew)" build_set krew; }
+
+build_set() { # set directory
+  find_go
+  say "building $1 (once; kept in $CACHE/bin)"
+  (cd "$HERE/go/$1" && GOTOOLCHAIN=local GOFLAGS=-mod=readonly CGO_ENABLED=0 "$GO" build "${BUILD_FLAGS[@]}" -o "$2/" tool)
+  [ ! -e "$2/server" ] || mv "$2/server" "$2/etcd"
+}
+
+# The sandbox image, made by hand from the Kubernetes source as a docker archive.
+build_pause() { # archive
+  local work source diff
+  find_go
+  need_packages gcc:gcc /usr/include/stdio.h:libc6-dev
+  work=$(mktemp -d)
+  source=$(cd "$HERE/go/controlplane" && GOTOOLCHAIN=local GOFLAGS=-mod=readonly "$GO" list -m -f '{{.Dir}}' k8s.io/kubernetes)
+  gcc -O2 -static -o "$work/pause" "$source/build/pause/linux/pause.c"
+  tar -C "$work" --owner=0 --group=0 --mtime=@0 -cf "$work/layer.tar" pause
+  diff=$(sha256sum <"$work/layer.tar" | cut -d' ' -f1)
+  printf '{"architecture":"%s","os":"linux","config":{"Entrypoint":["/pause"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+    "$(go_arch)" "$diff" >"$work/config.json"
+  echo '[{"Config":"config.json","RepoTags":["localhost/pause:1"],"Layers":["layer.tar"]}]' >"$work/manifest.json"
+  tar -C "$work" -cf "$1" config.json manifest.json layer.tar
+  rm -r "$work"
+}
+
+go_arch() {
+  case $(uname -m) in
+    x86_64) echo amd64 ;;
+    aarch64) echo arm64 ;;
+    *) die "no cluster on $(uname -m): x86_64 and aarch64 are supported" ;;
+  esac
+}
