@@ -82,13 +82,13 @@ pub fn mysql_backup(spec: &MysqlBackupSpec) -> Vec<Problem> {
             ));
         }
     }
-    if let Some(text) = spec.retention.as_ref().and_then(|r| r.max_age.as_deref()) {
-        if parse_go_duration(text).is_err() {
-            found.push(Problem::new(
-                "spec.retention.maxAge",
-                format!("{text:?} is not a duration; write it like 720h"),
-            ));
-        }
+    if let Some(text) = spec.retention.as_ref().and_then(|r| r.max_age.as_deref())
+        && parse_go_duration(text).is_err()
+    {
+        found.push(Problem::new(
+            "spec.retention.maxAge",
+            format!("{text:?} is not a duration; write it like 720h"),
+        ));
     }
     found
 }
@@ -203,13 +203,13 @@ fn destination(destination: &Destination, found: &mut Vec<Problem>) {
     if let Some(volume) = &destination.volume {
         volume_destination("spec.destination.volume", volume, found);
     }
-    if let Some(s3) = &destination.s3 {
-        if s3.bucket.trim().is_empty() {
-            found.push(Problem::new(
-                "spec.destination.s3.bucket",
-                "is empty; name the bucket",
-            ));
-        }
+    if let Some(s3) = &destination.s3
+        && s3.bucket.trim().is_empty()
+    {
+        found.push(Problem::new(
+            "spec.destination.s3.bucket",
+            "is empty; name the bucket",
+        ));
     }
 }
 
@@ -266,13 +266,13 @@ pub fn mysql_backup_warnings(spec: &MysqlBackupSpec) -> Vec<String> {
             volume.name
         ));
     }
-    if let Ok(schedule) = Schedule::parse(&spec.schedule, spec.time_zone.as_deref()) {
-        if schedule.never_fires() {
-            found.push(format!(
-                "spec.schedule: {:?} never comes due; no backup will run",
-                spec.schedule
-            ));
-        }
+    if let Ok(schedule) = Schedule::parse(&spec.schedule, spec.time_zone.as_deref())
+        && schedule.never_fires()
+    {
+        found.push(format!(
+            "spec.schedule: {:?} never comes due; no backup will run",
+            spec.schedule
+        ));
     }
     found
 }
