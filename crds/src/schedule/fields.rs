@@ -9,6 +9,8 @@ use chrono::{DateTime, Datelike, NaiveDate};
 const MINUTE: i64 = 60;
 /// Minutes in a day.
 const DAY_MINUTES: i64 = 24 * 60;
+/// Days after which the calendar repeats, weekdays included: 400 years.
+const CALENDAR_CYCLE: i64 = 146_097;
 
 /// What a five-field expression matches. Bit `n` stands for the value `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,6 +239,15 @@ impl Fields {
 
     /// Matching days in `from..to`, both as days since 1970.
     fn count_days(&self, from: i64, to: i64) -> i64 {
+        let cycles = (to - from) / CALENDAR_CYCLE;
+        if cycles < 1 {
+            return self.count_days_by_month(from, to);
+        }
+        cycles * self.count_days_by_month(from, from + CALENDAR_CYCLE)
+            + self.count_days_by_month(from + cycles * CALENDAR_CYCLE, to)
+    }
+
+    fn count_days_by_month(&self, from: i64, to: i64) -> i64 {
         if from >= to {
             return 0;
         }

@@ -8,13 +8,13 @@ use super::error::ScheduleError;
 /// Version of the IANA time zone data compiled in, such as `2025b`.
 pub const ZONE_DATA_VERSION: &str = chrono_tz::IANA_TZDB_VERSION;
 
-/// How far apart offsets are probed when a change is looked for, in seconds: no zone changes
-/// twice within a day (held by a test over all zones).
-const PROBE: i64 = 86_400;
+/// How far apart offsets are probed when a change is looked for: four days, in seconds. No zone
+/// of the compiled data keeps an offset for less than six days (held by a test over all zones).
+const PROBE: i64 = 4 * 86_400;
 
-/// Outside these years no zone of the compiled data changes: 1800 and 2101.
-const DATA_START: i64 = -5_364_662_400;
-const DATA_END: i64 = 4_133_980_800;
+/// Outside these instants no zone of the compiled data changes: the years 1844 to 2099.
+const DATA_START: i64 = -3_976_214_400;
+const DATA_END: i64 = 4_102_444_800;
 
 /// All zone names that `timeZone` takes, in the order of the data.
 pub fn zone_names() -> impl Iterator<Item = &'static str> {
@@ -191,4 +191,72 @@ fn boundary(zone: Tz, mut low: i64, mut high: i64) -> i64 {
 /// Zones that never changed, recognised without probing. Nearly all schedules are in UTC.
 const fn fixed(zone: Tz) -> bool {
     matches!(zone, Tz::UTC | Tz::Etc__UTC | Tz::GMT | Tz::Etc__GMT)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    /// What probing four days apart relies on: a daily look at every zone finds no other changes.
+    #[test]
+    fn no_zone_keeps_an_offset_for_less_than_the_probe() {
+        let (start, end) = (0, DATA_END);
+        for zone in TZ_VARIANTS {
+            let mut daily = Vec::new();
+            let mut low = offset_at(zone, start);
+            for day in (start..end).step_by(86_400) {
+                let high = offset_at(zone, day + 86_400);
+                if low != high {
+                    daily.push(boundary(zone, day, day + 86_400));
+                }
+                low = high;
+            }
+            let mut found = Vec::new();
+            let mut at = start;
+            while let Some(change) = next_change(zone, at, end) {
+                found.push(change);
+                at = change;
+            }
+            assert_eq!(found, daily, "{zone}");
+            assert!(
+                daily
+                    .windows(2)
+                    .all(|pair| pair[1] - pair[0] > PROBE + 86_400),
+                "{zone}"
+            );
+            let mut back = Vec::new();
+            let mut at = end;
+            while let Some(change) = last_change(zone, at, start) {
+                back.push(change);
+                at = change - 1;
+            }
+            back.reverse();
+            assert_eq!(back, daily, "{zone}");
+        }
+    }
+
+    #[test]
+    fn changes_lie_within_their_limits() {
+        // 2025-03-30T01:00:00Z, from the zone data.
+        let change = 1_743_296_400;
+        let zone = Tz::Europe__Berlin;
+        assert_eq!(next_change(zone, change - 10, change), Some(change));
+        assert_eq!(next_change(zone, change - 10, change - 1), None);
+        assert_eq!(next_change(zone, change, change + 10), None);
+        assert_eq!(last_change(zone, change, change - 1), Some(change));
+        assert_eq!(last_change(zone, change + 10, change), None);
+        assert_eq!(last_change(zone, change - 1, change - 10), None);
+    }
+
+    #[test]
+    fn zones_that_are_called_fixed_never_change() {
+        for zone in TZ_VARIANTS.into_iter().filter(|zone| fixed(*zone)) {
+            assert!(
+                (DATA_START..DATA_END)
+                    .step_by(86_400)
+                    .all(|at| offset_at(zone, at) == 0)
+            );
+        }
+    }
 }
