@@ -1,0 +1,36 @@
+//! Conditions with a deadline.
+
+use std::time::{Duration, Instant};
+
+/// Asks `probe` until it gives a value; fails the test after `seconds`.
+pub fn wait_for<T>(what: &str, seconds: u64, mut probe: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    loop {
+        if let Some(value) = probe() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "not within {seconds} s: {what}");
+        pause(Duration::from_millis(150));
+    }
+}
+
+/// Asks `probe` until it is true; fails the test after `seconds`.
+pub fn eventually(what: &str, seconds: u64, mut probe: impl FnMut() -> bool) {
+    wait_for(what, seconds, || probe().then_some(()));
+}
+
+/// The second of the current minute on the wall clock.
+pub fn second_of_minute() -> u64 {
+    chrono::Utc::now().timestamp().rem_euclid(60).unsigned_abs()
+}
+
+/// Waits for second `second` of a minute, at most a minute away.
+pub fn until_second(second: u64) {
+    eventually("the second of the minute", 61, || {
+        second_of_minute() == second
+    });
+}
+
+fn pause(duration: Duration) {
+    std::thread::park_timeout(duration);
+}
