@@ -108,8 +108,8 @@ test: ## Everything: format, lints, unit tests, and the real cluster. KEEP=1 lea
 test-unit: ## What needs no cluster.
 	@tests/run static unit
 
-.PHONY: test-e2e
-test-e2e: ## What needs the cluster: TESTS='name…' picks, KEEP=1 leaves it up.
+.PHONY: e2e
+e2e: ## What needs the cluster: TESTS='name…' picks, KEEP=1 leaves it up.
 	@tests/run e2e
 
 # For the scripts: make -s print-BIN
