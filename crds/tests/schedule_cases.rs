@@ -668,3 +668,19 @@ fn ten_years_of_minutes() {
         (Some(at("2015-01-01T00:01:00Z")), Some(to))
     );
 }
+
+/// The horizon of Kubernetes ends the search for the next slot, not what an interval holds.
+#[test]
+fn the_pause_of_leap_days() {
+    let leap = schedule("0 0 29 2 *", "America/New_York");
+    let (from, to) = (at("2096-03-01T12:00:00Z"), at("2110-01-01T00:00:00Z"));
+    assert_eq!(leap.next_after(from, from), None);
+    let count = leap.count_in(from, to, from);
+    assert_eq!(count.count, 2);
+    assert_eq!(count.first, Some(at("2104-02-29T05:00:00Z")));
+    assert_eq!(count.last, Some(at("2108-02-29T05:00:00Z")));
+    assert_eq!(
+        leap.newest_in(from, at("2107-01-01T00:00:00Z"), from),
+        count.first
+    );
+}

@@ -1,7 +1,7 @@
 //! How many slots an interval holds, by arithmetic.
 
 use super::fields::Fields;
-use super::next::{every_number, first_open, made_up_slot, newest_in, next_after};
+use super::next::{every_number, first_after, first_open, made_up_slot, newest_in};
 use super::zone::{next_change, offset_at};
 use super::{Kind, Schedule, SlotCount, instant};
 
@@ -20,9 +20,8 @@ pub(super) fn count_in(schedule: &Schedule, after: i64, until: i64, anchor: i64)
     if count == 0 {
         return SlotCount::default();
     }
+    let first = first_after(schedule, after, anchor);
     let last = newest_in(schedule, after, until, anchor);
-    // The horizon of `next_after` may end before a slot that lies within the interval.
-    let first = next_after(schedule, after, anchor).or(if count == 1 { last } else { None });
     SlotCount {
         count,
         first: first.and_then(instant),

@@ -311,3 +311,77 @@ impl Fields {
 fn ceil_minute(second: i64) -> i64 {
     second.div_euclid(MINUTE) + i64::from(second.rem_euclid(MINUTE) != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Sets of values up to `high` that are often full and never empty.
+    fn bits(low: u32, high: u32) -> impl Strategy<Value = u64> {
+        let all = ((2_u64 << high) - 1) >> low << low;
+        let some = any::<u64>().prop_map(move |bits| bits & all);
+        let few =
+            (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(move |(a, b, c)| a & b & c & all);
+        let one = (low..=high).prop_map(|value| 1 << value);
+        prop_oneof![Just(all), some, few, one].prop_filter("not empty", |bits| *bits != 0)
+    }
+
+    fn fields() -> impl Strategy<Value = Fields> {
+        let days = (bits(1, 31), bits(0, 6), 0..3);
+        (bits(0, 59), bits(0, 23), bits(1, 12), days).prop_map(|(minute, hour, month, days)| {
+            let (dom, dow, star) = days;
+            let dom = if star == 1 { (1 << 32) - 2 } else { dom };
+            let dow = if star == 2 { (1 << 7) - 1 } else { dow };
+            Fields {
+                minute,
+                hour,
+                dom,
+                month,
+                dow,
+                day_star: star != 0,
+            }
+        })
+    }
+
+    proptest! {
+        /// The `cron` crate as a second opinion, up to its last year.
+        #[test]
+        fn civil_walks_agree_with_the_cron_crate(fields in fields(), start in 0_i64..3_500_000_000) {
+            let dialect = fields.in_cron_dialect();
+            let instant = |at: i64| DateTime::from_timestamp(at, 0).unwrap();
+            let mut at = start;
+            for _ in 0..20 {
+                let theirs = dialect.iter().filter_map(|cron| cron.after(&instant(at)).next()).min();
+                let ours = fields.next_civil(at + 1, 2_100);
+                prop_assert_eq!(ours.map(instant), theirs);
+                let Some(ours) = ours else { break };
+                prop_assert_eq!(fields.prev_civil(ours, 1_900), Some(ours));
+                prop_assert_eq!(fields.prev_civil(ours + 59, 1_900), Some(ours));
+                prop_assert_eq!(fields.count_civil(at + 1, ours), 0);
+                prop_assert_eq!(fields.count_civil(at + 1, ours + 1), 1);
+                at = ours;
+            }
+            prop_assert_eq!(fields.never_match(), fields.next_civil(0, 2_000).is_none());
+        }
+    }
+
+    /// 400 years of every 29 February: 97 of them.
+    #[test]
+    fn long_counts_go_by_the_calendar_cycle() {
+        let fields = Fields {
+            minute: 1,
+            hour: 1,
+            dom: 1 << 29,
+            month: 1 << 2,
+            dow: (1 << 7) - 1,
+            day_star: true,
+        };
+        let (from, to) = (start_of_year(1970).unwrap(), start_of_year(2370).unwrap());
+        assert_eq!(fields.count_civil(from, to), 97);
+        let to = start_of_year(2370 + 4_000).unwrap();
+        assert_eq!(fields.count_civil(from, to), 97 * 11);
+    }
+}

@@ -21,7 +21,17 @@ const LONGEST_SHIFT: i64 = 86_400;
 /// The first slot after `after`.
 pub(super) fn next_after(schedule: &Schedule, after: i64, anchor: i64) -> Option<i64> {
     match &schedule.kind {
-        Kind::Fields(fields) => next_match(schedule, fields, after.checked_add(1)?),
+        Kind::Fields(fields) => next_match(schedule, fields, after.checked_add(1)?, HORIZON_YEARS),
+        Kind::Every(width) => every_after(after, anchor, *width),
+    }
+}
+
+/// The first slot after `after`, without the horizon of Kubernetes.
+pub(super) fn first_after(schedule: &Schedule, after: i64, anchor: i64) -> Option<i64> {
+    match &schedule.kind {
+        Kind::Fields(fields) => {
+            next_match(schedule, fields, after.checked_add(1)?, LONGEST_PAUSE_YEARS)
+        }
         Kind::Every(width) => every_after(after, anchor, *width),
     }
 }
@@ -53,11 +63,10 @@ pub(super) fn every_number(until: i64, anchor: i64, width: i64) -> Option<i64> {
     (number >= 1).then_some(number)
 }
 
-/// The first match at or after the instant `from`.
-fn next_match(schedule: &Schedule, fields: &Fields, mut from: i64) -> Option<i64> {
+/// The first match at or after the instant `from`, up to the end of the local year `years` later.
+fn next_match(schedule: &Schedule, fields: &Fields, mut from: i64, years: i32) -> Option<i64> {
     let zone = schedule.zone;
-    let last_year =
-        year_of(from.checked_add(offset_at(zone, from))?)?.checked_add(HORIZON_YEARS)?;
+    let last_year = year_of(from.checked_add(offset_at(zone, from))?)?.checked_add(years)?;
     let horizon = start_of_year(last_year + 1)?;
     loop {
         if let Some(slot) = made_up_slot(schedule, fields, from) {
