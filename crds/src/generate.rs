@@ -8,9 +8,9 @@ use crate::mysql_backup::MysqlBackup;
 
 /// Every kind of this product, as `(file name, definition)`.
 pub fn all() -> Vec<(String, Value)> {
-    [MysqlBackup::crd()]
-        .iter()
-        .map(|crd| (file_name(crd), trimmed(crd)))
+    std::iter::once(MysqlBackup::crd())
+        .chain(crate::gobackup::definition::all())
+        .map(|crd| (file_name(&crd), trimmed(&crd)))
         .collect()
 }
 

@@ -3,9 +3,13 @@
 //!
 //! Nothing here touches the network, the clock or the environment: `now` is always a parameter.
 
+pub mod backup;
 pub mod condition;
+pub mod database;
 pub mod generate;
+pub mod gobackup;
 pub mod labels;
+pub mod legacy;
 pub mod mysql_backup;
 pub mod names;
 pub mod report;
@@ -13,6 +17,7 @@ pub mod request;
 pub mod run;
 pub mod schedule;
 pub mod status;
+pub mod storage;
 pub mod time;
 pub mod validate;
 

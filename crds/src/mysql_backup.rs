@@ -24,7 +24,6 @@ use crate::status::ScheduleStatus;
     plural = "mysqlbackups",
     singular = "mysqlbackup",
     shortname = "mbk",
-    category = "backups",
     namespaced,
     status = "ScheduleStatus",
     derive = "PartialEq",

@@ -1,0 +1,55 @@
+//! `BackupModel` (gobackup.io/v1): compression, encryption and scripts, shared by Backups.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::backup::{CompressWith, EncodeWith};
+use crate::storage::EndpointStatus;
+
+/// How archives are made. The first weeks spelt the fields with underscores; both are read.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "gobackup.io",
+    version = "v1",
+    kind = "BackupModel",
+    plural = "backupmodels",
+    singular = "backupmodel",
+    shortname = "backupmodel",
+    namespaced,
+    status = "EndpointStatus",
+    derive = "PartialEq",
+    doc = "BackupModel holds compression, encryption and scripts for Backups of 2024.",
+    printcolumn = r#"{"name":"Compression","type":"string","jsonPath":".spec.compressWith.type"}"#,
+    printcolumn = r#"{"name":"Encryption","type":"string","jsonPath":".spec.encodeWith.type"}"#
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BackupModelSpec {
+    /// Text for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// How archives are compressed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compress_with: Option<CompressWith>,
+    /// As compressWith.
+    #[serde(rename = "compress_with", skip_serializing_if = "Option::is_none")]
+    pub compress_with_old: Option<CompressWith>,
+    /// How archives are encrypted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encode_with: Option<EncodeWith>,
+    /// As encodeWith.
+    #[serde(rename = "encode_with", skip_serializing_if = "Option::is_none")]
+    pub encode_with_old: Option<EncodeWith>,
+    /// Shell text run before the dumps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before_script: Option<String>,
+    /// As beforeScript.
+    #[serde(rename = "before_script", skip_serializing_if = "Option::is_none")]
+    pub before_script_old: Option<String>,
+    /// Shell text run at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_script: Option<String>,
+    /// As afterScript.
+    #[serde(rename = "after_script", skip_serializing_if = "Option::is_none")]
+    pub after_script_old: Option<String>,
+}
