@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use chrono::{DateTime, Datelike, LocalResult, NaiveDateTime, TimeDelta, TimeZone, Timelike, Utc};
 use chrono_tz::{GapInfo, TZ_VARIANTS, Tz};
@@ -18,6 +19,17 @@ struct FieldCase {
     text: String,
 }
 
+fn list(low: u32, high: u32) -> impl Strategy<Value = FieldCase> {
+    btree_set(low..=high, 1..5).prop_map(|values| {
+        let text: Vec<String> = values.iter().map(ToString::to_string).collect();
+        FieldCase {
+            values,
+            star: false,
+            text: text.join(","),
+        }
+    })
+}
+
 fn field(low: u32, high: u32) -> impl Strategy<Value = FieldCase> {
     let all: BTreeSet<u32> = (low..=high).collect();
     let star = FieldCase {
@@ -25,14 +37,6 @@ fn field(low: u32, high: u32) -> impl Strategy<Value = FieldCase> {
         star: true,
         text: "*".to_owned(),
     };
-    let list = btree_set(low..=high, 1..5).prop_map(|values| {
-        let text: Vec<String> = values.iter().map(ToString::to_string).collect();
-        FieldCase {
-            values,
-            star: false,
-            text: text.join(","),
-        }
-    });
     let range = (low..=high, low..=high).prop_map(|(a, b)| {
         let (from, to) = (a.min(b), a.max(b));
         FieldCase {
@@ -46,7 +50,7 @@ fn field(low: u32, high: u32) -> impl Strategy<Value = FieldCase> {
         star: false,
         text: format!("*/{step}"),
     });
-    prop_oneof![2 => Just(star), 2 => list, 1 => range, 1 => step]
+    prop_oneof![2 => Just(star), 2 => list(low, high), 1 => range, 1 => step]
 }
 
 /// Five fields.
@@ -83,34 +87,44 @@ impl Case {
 }
 
 fn case() -> impl Strategy<Value = Case> {
+    // Most changes fall into the first hours of the day.
+    let hour = prop_oneof![field(0, 23), list(0, 3)];
     let month = prop_oneof![
         4 => Just(FieldCase { values: (1..=12).collect(), star: true, text: "*".to_owned() }),
         1 => field(1, 12),
     ];
-    (field(0, 59), field(0, 23), field(1, 31), month, field(0, 6))
+    (field(0, 59), hour, field(1, 31), month, field(0, 6))
         .prop_map(|(minute, hour, dom, month, dow)| Case([minute, hour, dom, month, dow]))
 }
 
-/// A zone and a start, most of them shortly before a change of that zone.
+/// Every change of every zone from 2000 to 2050, as an instant up to two days before it.
+static CHANGES: LazyLock<Vec<(Tz, i64)>> = LazyLock::new(|| {
+    let offset = |zone: Tz, at: i64| {
+        let at = DateTime::from_timestamp(at, 0).unwrap();
+        at.with_timezone(&zone).naive_local() - at.naive_utc()
+    };
+    let days = || (START..END).step_by(2 * DAY as usize);
+    let changes = |zone| days().filter(move |at| offset(zone, *at) != offset(zone, at + 2 * DAY));
+    TZ_VARIANTS
+        .into_iter()
+        .flat_map(|zone| changes(zone).map(move |at| (zone, at)))
+        .collect()
+});
+
+const DAY: i64 = 86_400;
+const START: i64 = 946_684_800; // 2000
+const END: i64 = 2_524_608_000; // 2050
+
+/// A zone and a start, most of them shortly before or after a change of that zone.
 fn place() -> impl Strategy<Value = (Tz, DateTime<Utc>)> {
-    let start = 946_684_800_i64; // 2000
-    let end = 2_524_608_000_i64; // 2050
-    (0..TZ_VARIANTS.len(), start..end, any::<bool>()).prop_map(|(zone, at, near)| {
-        let zone = TZ_VARIANTS[zone];
-        let civil_offset = |at: i64| {
-            let at = DateTime::from_timestamp(at, 0).unwrap();
-            at.with_timezone(&zone).naive_local() - at.naive_utc()
-        };
-        let step = 86_400;
-        let change = (0..400)
-            .map(|day| at + day * step)
-            .find(|at| civil_offset(*at) != civil_offset(at + step));
-        let at = match change {
-            Some(change) if near => change - at % (2 * step),
-            _ => at,
-        };
-        (zone, DateTime::from_timestamp(at, 0).unwrap())
-    })
+    let near = (any::<prop::sample::Index>(), -DAY..3 * DAY).prop_map(|(index, shift)| {
+        let (zone, change) = CHANGES[index.index(CHANGES.len())];
+        (zone, change + shift)
+    });
+    let anywhere =
+        (0..TZ_VARIANTS.len(), START..END).prop_map(|(zone, at)| (TZ_VARIANTS[zone], at));
+    prop_oneof![4 => near, 1 => anywhere]
+        .prop_map(|(zone, at)| (zone, DateTime::from_timestamp(at, 0).unwrap()))
 }
 
 /// All slots in `(after, until]` as a CronJob has them: instants whose local reading matches.
