@@ -110,10 +110,14 @@ forward() { # port
 }
 
 cluster_load() { # archive...
-  local archive
+  local archive mark
   is_ready || die "cluster $NAME is not up: $SELF up"
   for archive in "$@"; do
-    inside ctr --address "$CRI" --namespace k8s.io images import "$(realpath "$archive")" >/dev/null
+    archive=$(realpath "$archive")
+    mark=$(stat -c '%n %s %Y' "$archive")
+    ! grep -qxF "$mark" "$STATE/loaded" 2>/dev/null || continue
+    inside ctr --address "$CRI" --namespace k8s.io images import "$archive" >/dev/null
+    echo "$mark" >>"$STATE/loaded"
   done
 }
 
