@@ -684,3 +684,82 @@ fn the_pause_of_leap_days() {
         count.first
     );
 }
+
+/// The last minute before a change and the first after it, looked for from both sides.
+#[test]
+fn slots_at_the_edges_of_a_change() {
+    let zone = "America/New_York";
+    // Forward: 2025-03-09T07:00Z, 01:59 is followed by 03:00. Back: 2025-11-02T06:00Z.
+    for (text, after, until, slots) in [
+        (
+            "59 1 * * *",
+            "2025-03-08T12:00:00Z",
+            "2025-03-09T12:00:00Z",
+            &["2025-03-09T06:59:00Z"][..],
+        ),
+        (
+            "0 3 * * *",
+            "2025-03-08T12:00:00Z",
+            "2025-03-09T12:00:00Z",
+            &["2025-03-09T07:00:00Z"],
+        ),
+        (
+            "0 3 * * *",
+            "2025-03-09T06:59:59Z",
+            "2025-03-09T07:00:00Z",
+            &["2025-03-09T07:00:00Z"],
+        ),
+        (
+            "0 3 * * *",
+            "2025-03-09T07:00:00Z",
+            "2025-03-09T12:00:00Z",
+            &[],
+        ),
+        (
+            "59 1 * * *",
+            "2025-11-02T00:00:00Z",
+            "2025-11-02T12:00:00Z",
+            &["2025-11-02T05:59:00Z", "2025-11-02T06:59:00Z"],
+        ),
+        (
+            "59 1 * * *",
+            "2025-11-02T00:00:00Z",
+            "2025-11-02T06:58:59Z",
+            &["2025-11-02T05:59:00Z"],
+        ),
+        (
+            "0 1 * * *",
+            "2025-11-02T04:59:59Z",
+            "2025-11-02T06:00:00Z",
+            &["2025-11-02T05:00:00Z", "2025-11-02T06:00:00Z"],
+        ),
+        (
+            "0 1 * * *",
+            "2025-11-02T05:00:00Z",
+            "2025-11-02T05:59:59Z",
+            &[],
+        ),
+    ] {
+        let schedule = schedule(text, zone);
+        let (after, until) = (at(after), at(until));
+        let slots: Vec<DateTime<Utc>> = slots.iter().map(|slot| at(slot)).collect();
+        let count = schedule.count_in(after, until, after);
+        assert_eq!(
+            count.count,
+            i64::try_from(slots.len()).unwrap(),
+            "{text} {after}"
+        );
+        assert_eq!(
+            (count.first, count.last),
+            (slots.first().copied(), slots.last().copied())
+        );
+        assert_eq!(
+            schedule.newest_in(after, until, after),
+            slots.last().copied()
+        );
+        let next = schedule
+            .next_after(after, after)
+            .filter(|next| *next <= until);
+        assert_eq!(next, slots.first().copied());
+    }
+}
