@@ -116,6 +116,9 @@ fn columns() -> Value {
         {"name": "Resolved", "type": "string", "priority": 1, "jsonPath": ".status.conditions[?(@.type=='ReferencesResolved')].status"},
         {"name": "Ready", "type": "string", "priority": 1, "jsonPath": ".status.conditions[?(@.type=='Ready')].status"},
         {"name": "Reason", "type": "string", "priority": 1, "jsonPath": ".status.conditions[?(@.type=='Ready')].reason"},
+        {"name": "Last-Run", "type": "string", "priority": 1, "jsonPath": ".status.runs[0].startTime"},
+        {"name": "Last-End", "type": "string", "priority": 1, "jsonPath": ".status.runs[0].completionTime"},
+        {"name": "Suspended-Since", "type": "string", "priority": 1, "jsonPath": ".status.suspendedSince"},
     ])
 }
 

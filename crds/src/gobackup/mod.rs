@@ -1,4 +1,20 @@
 //! The gobackup.io family: how a Backup of any generation, its Databases and its Storages become
 //! one plan that the engine schedules and the runner carries out. PURE.
+//!
+//! [`fields::merge`] finds the fields wherever a generation had them, [`resolve::wanted`] names
+//! the objects to look up, [`resolve::resolve`] makes the plan, [`run::with_files`] turns its
+//! secrets into mounted files.
 
+pub mod archive;
+pub mod databases;
 pub mod definition;
+pub mod fields;
+pub mod plan;
+pub mod resolve;
+pub mod run;
+pub mod s3_family;
+pub mod storages;
+mod words;
+
+pub use plan::{Credential, Plan};
+pub use resolve::{ObjectKey, References, Resolved, resolve, wanted};

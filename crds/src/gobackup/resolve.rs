@@ -1,0 +1,327 @@
+//! From a Backup of any generation and the objects it refers to, to the plan of a run.
+
+use std::collections::BTreeMap;
+
+use crate::backup::{BackupBody, DatabaseRef, StorageRef};
+use crate::database::DatabaseSpec;
+use crate::legacy::BackupModelSpec;
+use crate::storage::StorageSpec;
+use crate::validate::Problem;
+
+use super::definition::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
+use super::fields::{Merged, merge};
+use super::plan::{Credential, Plan};
+use super::words::{problem, text};
+use super::{archive, databases, storages};
+
+/// An object that a Backup may refer to, in the Backup's namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// API group.
+    pub group: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    fn new(group: &'static str, kind: &'static str, name: &str) -> Self {
+        Self {
+            group,
+            kind,
+            name: name.to_owned(),
+        }
+    }
+}
+
+/// The objects of the namespace that were found, older kinds converted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct References {
+    /// `Database` and `PostgreSQL`.
+    pub databases: BTreeMap<ObjectKey, DatabaseSpec>,
+    /// `Storage` and `S3`.
+    pub storages: BTreeMap<ObjectKey, StorageSpec>,
+    /// `BackupModel`.
+    pub models: BTreeMap<ObjectKey, BackupModelSpec>,
+}
+
+/// A plan and what its author should know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    /// What a run does.
+    pub plan: Plan<Credential>,
+    /// What does not do what it seems to say.
+    pub warnings: Vec<String>,
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unresolved {
+    /// References to objects that are not there.
+    pub missing: Vec<Problem>,
+    /// Mistakes in the Backup or in an object it refers to.
+    pub problems: Vec<Problem>,
+}
+
+impl Unresolved {
+    /// CamelCase reason of the condition ReferencesResolved.
+    pub fn reason(&self) -> &'static str {
+        if self.missing.is_empty() {
+            "InvalidReference"
+        } else {
+            "NotFound"
+        }
+    }
+
+    /// Text of the condition: what is missing or wrong, and the remedy.
+    pub fn message(&self) -> String {
+        let all: Vec<Problem> = self.missing.iter().chain(&self.problems).cloned().collect();
+        crate::validate::join(&all)
+    }
+}
+
+/// Candidates of a database reference, in the order in which they count.
+fn database_candidates(reference: &DatabaseRef) -> Vec<ObjectKey> {
+    let Some(name) = text(reference.name.as_deref()) else {
+        return vec![];
+    };
+    let today = ObjectKey::new(GROUP, "Database", &name);
+    let type_ = text(reference.type_.as_deref()).unwrap_or_default();
+    if !type_.is_empty() && !type_.eq_ignore_ascii_case("postgresql") {
+        return vec![today];
+    }
+    let typed = ObjectKey::new(GROUP, "PostgreSQL", &name);
+    let old = ObjectKey::new(DATABASE_GROUP, "PostgreSQL", &name);
+    if reference.api_group.as_deref() == Some(DATABASE_GROUP) {
+        vec![old, typed, today]
+    } else {
+        vec![today, typed, old]
+    }
+}
+
+/// Candidates of a storage reference, in the order in which they count.
+fn storage_candidates(reference: &StorageRef) -> Vec<ObjectKey> {
+    let Some(name) = text(reference.name.as_deref()) else {
+        return vec![];
+    };
+    let today = ObjectKey::new(GROUP, "Storage", &name);
+    let type_ = text(reference.type_.as_deref())
+        .unwrap_or_default()
+        .to_lowercase();
+    if !type_.is_empty() && super::s3_family::find(&type_).is_none() {
+        return vec![today];
+    }
+    let typed = ObjectKey::new(GROUP, "S3", &name);
+    let old = ObjectKey::new(STORAGE_GROUP, "S3", &name);
+    if reference.api_group.as_deref() == Some(STORAGE_GROUP) {
+        vec![old, typed, today]
+    } else {
+        vec![today, typed, old]
+    }
+}
+
+/// Every object that could answer a reference of this body.
+pub fn wanted(body: &BackupBody) -> Vec<ObjectKey> {
+    let merged = merge(body);
+    let mut keys: Vec<ObjectKey> = vec![];
+    keys.extend(merged.databases.1.iter().flat_map(database_candidates));
+    keys.extend(merged.storages.1.iter().flat_map(storage_candidates));
+    keys.extend(
+        merged
+            .model
+            .iter()
+            .map(|m| ObjectKey::new(GROUP, "BackupModel", m)),
+    );
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+/// The plan of a Backup.
+///
+/// # Errors
+/// What is missing, and what is wrong; never a panic, whatever the objects hold.
+pub fn resolve(
+    name: &str,
+    namespace: &str,
+    body: &BackupBody,
+    references: &References,
+) -> Result<Resolved, Unresolved> {
+    let mut bad = Unresolved::default();
+    let mut warnings = vec![];
+    let mut merged = merge(body);
+    if let Some(model) = merged.model.clone() {
+        match references
+            .models
+            .get(&ObjectKey::new(GROUP, "BackupModel", &model))
+        {
+            Some(spec) => merged = merged.with_model(&model, spec),
+            None => bad
+                .missing
+                .push(missing("backupModelRef", "BackupModel", &model, namespace)),
+        }
+    }
+    let mounts: Vec<String> = body
+        .spec
+        .iter()
+        .filter_map(|s| s.job.as_ref())
+        .flat_map(|j| j.volume_mounts.iter().map(|m| m.mount_path.clone()))
+        .collect();
+    let mounted = |path: &str| mounts.iter().any(|m| below(path, m));
+    let plan = Plan {
+        model: name.to_lowercase(),
+        databases: find_databases(
+            &merged,
+            namespace,
+            references,
+            &mounted,
+            &mut bad,
+            &mut warnings,
+        ),
+        storages: find_storages(
+            &merged,
+            namespace,
+            references,
+            &mounted,
+            &mut bad,
+            &mut warnings,
+        ),
+        compress: match &merged.compress {
+            Some((path, with)) => archive::compress(path, Some(with), &mut bad.problems),
+            None => archive::compress("", None, &mut bad.problems),
+        },
+        encrypt: merged
+            .encode
+            .as_ref()
+            .and_then(|(path, with)| archive::encrypt(path, Some(with), &mut bad.problems)),
+        before_script: merged.before_script.clone(),
+        after_script: merged.after_script.clone(),
+    };
+    if let Some((path, with)) = &merged.encode
+        && text(with.password.as_deref()).is_some()
+        && with.password_secret_key_ref.is_none()
+    {
+        warnings.push(format!(
+            "{path}.password is plain text that anyone who can read this object sees; use passwordSecretKeyRef"
+        ));
+    }
+    if merged.persistence {
+        warnings.push(
+            "spec.persistence has no effect: what is kept is read from the storages".to_owned(),
+        );
+    }
+    if bad == Unresolved::default() {
+        Ok(Resolved { plan, warnings })
+    } else {
+        Err(bad)
+    }
+}
+
+/// `path` is `directory` or below it.
+fn below(path: &str, directory: &str) -> bool {
+    let directory = directory.trim_end_matches('/');
+    path.strip_prefix(directory)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn missing(path: impl Into<String>, kind: &str, name: &str, namespace: &str) -> Problem {
+    let resource = match kind {
+        "Database" => "databases.gobackup.io",
+        "Storage" => "storages.gobackup.io",
+        _ => "backupmodels.gobackup.io",
+    };
+    problem(
+        path,
+        format!(
+            "there is no {kind} {name:?} in namespace {namespace}; create it, or correct the name: kubectl -n {namespace} get {resource}"
+        ),
+    )
+}
+
+fn find_databases(
+    merged: &Merged,
+    namespace: &str,
+    references: &References,
+    mounted: &dyn Fn(&str) -> bool,
+    bad: &mut Unresolved,
+    warnings: &mut Vec<String>,
+) -> Vec<super::plan::Database<Credential>> {
+    let (path, refs) = &merged.databases;
+    if refs.is_empty() {
+        bad.problems
+            .push(problem(path, "names no Database; add one as {name: …}"));
+    }
+    let mut plans: Vec<super::plan::Database<Credential>> = vec![];
+    for (i, reference) in refs.iter().enumerate() {
+        let path = format!("{path}[{i}]");
+        let Some(name) = text(reference.name.as_deref()) else {
+            bad.problems.push(problem(
+                format!("{path}.name"),
+                "is not set; name a Database",
+            ));
+            continue;
+        };
+        let found = database_candidates(reference)
+            .into_iter()
+            .find_map(|key| references.databases.get(&key));
+        let Some(spec) = found else {
+            bad.missing
+                .push(missing(path, "Database", &name, namespace));
+            continue;
+        };
+        let (plan, outcome) = databases::plan(&name, spec, mounted);
+        bad.problems.extend(outcome.problems);
+        warnings.extend(outcome.warnings);
+        if plans.iter().any(|p| p.name == name.to_lowercase()) {
+            warnings.push(format!("{path}: {name} is named twice; it is dumped once"));
+        } else {
+            plans.extend(plan);
+        }
+    }
+    plans
+}
+
+fn find_storages(
+    merged: &Merged,
+    namespace: &str,
+    references: &References,
+    mounted: &dyn Fn(&str) -> bool,
+    bad: &mut Unresolved,
+    warnings: &mut Vec<String>,
+) -> Vec<super::plan::Storage<Credential>> {
+    let (path, refs) = &merged.storages;
+    if refs.is_empty() {
+        bad.problems
+            .push(problem(path, "names no Storage; add one as {name: …}"));
+    }
+    let mut plans: Vec<super::plan::Storage<Credential>> = vec![];
+    for (i, reference) in refs.iter().enumerate() {
+        let path = format!("{path}[{i}]");
+        let Some(name) = text(reference.name.as_deref()) else {
+            bad.problems.push(problem(
+                format!("{path}.name"),
+                "is not set; name a Storage",
+            ));
+            continue;
+        };
+        let found = storage_candidates(reference)
+            .into_iter()
+            .find_map(|key| references.storages.get(&key));
+        let Some(spec) = found else {
+            bad.missing.push(missing(path, "Storage", &name, namespace));
+            continue;
+        };
+        let (plan, outcome) = storages::plan(&name, spec, reference, mounted);
+        bad.problems.extend(outcome.problems);
+        warnings.extend(outcome.warnings);
+        if plans.iter().any(|p| p.name == name.to_lowercase()) {
+            warnings.push(format!(
+                "{path}: {name} is named twice; it is stored there once"
+            ));
+        } else {
+            plans.extend(plan);
+        }
+    }
+    plans
+}

@@ -1,0 +1,100 @@
+//! Splitting of an argument line, and the small checks that several modules share.
+
+use crate::mysql_backup::SecretKeyRef;
+use crate::storage::SecretKeySelector;
+use crate::validate::Problem;
+
+use super::plan::Credential;
+
+/// One mistake at a path.
+pub(super) fn problem(path: impl Into<String>, message: impl Into<String>) -> Problem {
+    Problem {
+        path: path.into(),
+        message: message.into(),
+    }
+}
+
+/// Trimmed text, `None` if nothing is left: the original's samples set fields to "".
+pub(super) fn text(value: Option<&str>) -> Option<String> {
+    let value = value?.trim();
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
+/// The reference if there is one, else the literal (the original's winner was random).
+pub(super) fn credential(
+    reference: Option<&SecretKeySelector>,
+    literal: Option<&str>,
+) -> Option<Credential> {
+    if let Some(r) = reference.filter(|r| !r.name.is_empty() && !r.key.is_empty()) {
+        return Some(Credential::Secret {
+            name: r.name.clone(),
+            key: r.key.clone(),
+            optional: r.optional.unwrap_or(false),
+        });
+    }
+    literal
+        .filter(|l| !l.is_empty())
+        .map(|l| Credential::Literal(l.to_owned()))
+}
+
+/// A reference of our own style.
+pub(super) fn secret_key(reference: &SecretKeyRef) -> Credential {
+    Credential::Secret {
+        name: reference.name.clone(),
+        key: reference.key.clone(),
+        optional: false,
+    }
+}
+
+/// Splits as a shell would, without any expansion: blanks separate, quotes and `\` protect.
+///
+/// # Errors
+/// A quote that is never closed.
+pub(super) fn split(line: &str) -> Result<Vec<String>, String> {
+    let mut words = vec![];
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(q), c) if c == q => quote = None,
+            (Some('"') | None, '\\') => {
+                let escaped = chars.next().ok_or("ends in a backslash")?;
+                word.get_or_insert_default().push(escaped);
+            }
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    if let Some(quote) = quote {
+        return Err(format!("has a {quote} that is never closed"));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_split_as_a_shell_splits_them() {
+        let rows: &[(&str, &[&str])] = &[
+            ("", &[]),
+            ("  --no-owner  --no-acl ", &["--no-owner", "--no-acl"]),
+            ("--where='a = 1' -x", &["--where=a = 1", "-x"]),
+            (r#""a b" '' c\ d"#, &["a b", "", "c d"]),
+            (r#""a\"b" 'a\b'"#, &["a\"b", r"a\b"]),
+            ("$HOME $(id)", &["$HOME", "$(id)"]),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(split(line).unwrap(), *expected, "{line}");
+        }
+        assert!(split("'open").is_err());
+        assert!(split("end\\").is_err());
+    }
+}
