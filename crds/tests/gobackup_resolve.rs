@@ -358,7 +358,14 @@ fn storage(
 #[test]
 fn every_shipped_database_sample_resolves() {
     let world = world();
-    let rows: &[(&str, Engine, Option<&str>, Option<u16>, Option<&str>)] = &[
+    type Row = (
+        &'static str,
+        Engine,
+        Option<&'static str>,
+        Option<u16>,
+        Option<&'static str>,
+    );
+    let rows: &[Row] = &[
         (
             "maindb",
             Engine::Postgresql,
@@ -543,7 +550,14 @@ fn a_database_that_cannot_be_dumped_says_so() {
 /// Region, endpoint, storage class and path style of each type, from gobackup's table.
 #[test]
 fn the_s3_family_has_its_defaults() {
-    let rows: &[(&str, &str, Option<&str>, Option<&str>, bool)] = &[
+    type Row = (
+        &'static str,
+        &'static str,
+        Option<&'static str>,
+        Option<&'static str>,
+        bool,
+    );
+    let rows: &[Row] = &[
         ("s3", "us-east-1", None, Some("STANDARD_IA"), true),
         (
             "b2",
