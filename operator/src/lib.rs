@@ -1,1 +1,17 @@
-//! x
+//! `backup-operator` as a library for its binary and its tests.
+//!
+//! observe → [`engine::plan`] (pure) → apply. Only `apply`, `observe` and the watches of
+//! [`controller`] touch the network; the clock is read once a reconcile.
+
+pub mod admin;
+mod apply;
+pub mod args;
+pub mod context;
+pub mod controller;
+pub mod engine;
+mod event;
+pub mod metrics;
+pub mod mysql_backup;
+mod observe;
+pub mod run;
+pub mod telemetry;

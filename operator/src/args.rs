@@ -1,0 +1,78 @@
+//! Flags and environment.
+
+use std::net::SocketAddr;
+
+use clap::Parser;
+
+/// Turns every due moment of a backup schedule into a Kubernetes Job.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "backup-operator", version, about)]
+pub struct Args {
+    /// Image of backup-runner, used where spec.image is absent.
+    #[arg(long, env = "RUNNER_IMAGE", value_name = "IMAGE")]
+    pub runner_image: String,
+    /// Address of /metrics.
+    #[arg(
+        long,
+        env = "METRICS_BIND_ADDRESS",
+        default_value = "0.0.0.0:8080",
+        value_name = "ADDRESS"
+    )]
+    pub metrics_bind_address: SocketAddr,
+    /// Address of /healthz and /readyz.
+    #[arg(
+        long,
+        env = "HEALTH_PROBE_BIND_ADDRESS",
+        default_value = "0.0.0.0:8081",
+        value_name = "ADDRESS"
+    )]
+    pub health_probe_bind_address: SocketAddr,
+    /// Namespaces to watch, separated by commas. Empty means all.
+    #[arg(
+        long,
+        env = "WATCH_NAMESPACES",
+        value_delimiter = ',',
+        value_name = "NAMESPACES"
+    )]
+    pub watch_namespaces: Vec<String>,
+    /// Most runs at a time, in all. 0 means no limit.
+    #[arg(long, env = "MAX_ACTIVE_RUNS", default_value_t = 0, value_name = "N")]
+    pub max_active_runs: usize,
+    /// Most runs at a time in one namespace. 0 means no limit.
+    #[arg(
+        long,
+        env = "MAX_ACTIVE_RUNS_PER_NAMESPACE",
+        default_value_t = 0,
+        value_name = "N"
+    )]
+    pub max_active_runs_per_namespace: usize,
+    /// Objects worked on at a time.
+    #[arg(long, env = "WORKERS", default_value_t = 64, value_name = "N")]
+    pub workers: usize,
+    /// Name of this pod, shown in events.
+    #[arg(
+        long,
+        env = "POD_NAME",
+        default_value = "backup-operator",
+        value_name = "NAME"
+    )]
+    pub pod_name: String,
+    /// Least severe log line: error, warn, info, debug, trace, or a tracing filter.
+    #[arg(long, env = "LOG_LEVEL", default_value = "info", value_name = "LEVEL")]
+    pub log_level: String,
+}
+
+impl Args {
+    /// The namespaces without blanks and empty parts.
+    #[must_use]
+    pub fn namespaces(&self) -> Vec<String> {
+        let parts = self.watch_namespaces.iter().map(|n| n.trim());
+        parts.filter(|n| !n.is_empty()).map(str::to_owned).collect()
+    }
+}
+
+/// 0 means no limit.
+#[must_use]
+pub fn limit(most: usize) -> Option<usize> {
+    (most > 0).then_some(most)
+}

@@ -1,0 +1,274 @@
+//! Jobs, pods and objects cut to what a plan needs. PURE.
+
+use chrono::{DateTime, Utc};
+use crds::labels;
+use crds::report::{MAX_BYTES, clean};
+use crds::request::Action;
+use crds::run::Trigger;
+use crds::time::{from_k8s, parse_rfc3339};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use kube::core::DynamicObject;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::kind::ManagedPaths;
+use crate::engine::{Ended, JobDigest, JobOutcome, Object, PodDigest};
+
+/// Annotations whose prefix is ours, and only so long, are kept.
+const MAX_ANNOTATION: usize = 8 * 1024;
+
+/// A user's object as the store keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub(crate) object: KeptMeta,
+    pub(crate) resource_version: String,
+    pub(crate) spec: Value,
+    pub(crate) status: Value,
+}
+
+/// [`Object`] without its kind, which the store knows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KeptMeta {
+    namespace: String,
+    name: String,
+    uid: String,
+    generation: Option<i64>,
+    created: DateTime<Utc>,
+    deleting: bool,
+    annotations: std::collections::BTreeMap<String, String>,
+    schedule_edited: Option<DateTime<Utc>>,
+    suspend_edited: Option<(DateTime<Utc>, String)>,
+}
+
+impl KeptMeta {
+    pub(crate) fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+
+    pub(crate) fn into_object(self, kind: String) -> Object {
+        Object {
+            kind,
+            namespace: self.namespace,
+            name: self.name,
+            uid: self.uid,
+            generation: self.generation,
+            created: self.created,
+            deleting: self.deleting,
+            annotations: self.annotations,
+            schedule_edited: self.schedule_edited,
+            suspend_edited: self.suspend_edited,
+        }
+    }
+}
+
+/// Cuts an object. `None` if it has no UID or name, which the API server never sends.
+pub(crate) fn object(mut object: DynamicObject, paths: ManagedPaths) -> Option<Kept> {
+    let meta = object.metadata;
+    let managers = meta.managed_fields.unwrap_or_default();
+    let annotations = meta.annotations.unwrap_or_default().into_iter();
+    let ours = |k: &str, v: &str| k.starts_with(labels::PREFIX) && v.len() <= MAX_ANNOTATION;
+    Some(Kept {
+        object: KeptMeta {
+            namespace: meta.namespace.unwrap_or_default(),
+            name: meta.name?,
+            uid: meta.uid?,
+            generation: meta.generation,
+            created: meta
+                .creation_timestamp
+                .as_ref()
+                .map(from_k8s)
+                .unwrap_or_default(),
+            deleting: meta.deletion_timestamp.is_some(),
+            annotations: annotations.filter(|(k, v)| ours(k, v)).collect(),
+            schedule_edited: newest(&managers, paths.schedule).map(|(at, _)| at),
+            suspend_edited: newest(&managers, paths.suspend),
+        },
+        resource_version: meta.resource_version.unwrap_or_default(),
+        spec: object
+            .data
+            .get_mut("spec")
+            .map(Value::take)
+            .unwrap_or_default(),
+        status: object
+            .data
+            .get_mut("status")
+            .map(Value::take)
+            .unwrap_or_default(),
+    })
+}
+
+/// The newest write among the managers of these fields of the spec.
+fn newest(managers: &[ManagedFieldsEntry], fields: &[&str]) -> Option<(DateTime<Utc>, String)> {
+    let owns = |entry: &&ManagedFieldsEntry| {
+        let spec = entry.fields_v1.as_ref().and_then(|f| f.0.get("f:spec"));
+        spec.is_some_and(|spec| fields.iter().any(|f| spec.get(f).is_some()))
+    };
+    let write = |entry: &ManagedFieldsEntry| {
+        let manager = entry.manager.clone().unwrap_or_default();
+        entry.time.as_ref().map(|at| (from_k8s(at), manager))
+    };
+    managers.iter().filter(owns).filter_map(write).max()
+}
+
+/// UID of the owner a Job or pod names by label.
+pub(crate) fn owner_of(meta: &ObjectMeta) -> Option<&str> {
+    meta.labels
+        .as_ref()?
+        .get(labels::OWNER_UID)
+        .map(String::as_str)
+}
+
+/// Cuts a Job that carries our label.
+pub(crate) fn job(job: &Job) -> Option<JobDigest> {
+    let meta = &job.metadata;
+    let note = |key: &str| {
+        meta.annotations
+            .as_ref()
+            .and_then(|a| a.get(key))
+            .map(String::as_str)
+    };
+    let slot = note(labels::SCHEDULED_AT).and_then(parse_rfc3339);
+    let request_id = note(labels::REQUEST_ID).map(Into::into);
+    let trigger = note(labels::TRIGGER).and_then(Trigger::parse);
+    let status = job.status.as_ref();
+    let count = |n: Option<i32>| n.is_some_and(|n| n > 0);
+    Some(JobDigest {
+        name: meta.name.as_deref()?.into(),
+        uid: meta.uid.as_deref()?.into(),
+        slot,
+        trigger: trigger.unwrap_or(if slot.is_some() {
+            Trigger::Schedule
+        } else {
+            Trigger::Manual
+        }),
+        request_id,
+        action: note(labels::ACTION).map_or(Action::Backup, action),
+        created: meta
+            .creation_timestamp
+            .as_ref()
+            .map(from_k8s)
+            .unwrap_or_default(),
+        started: status.and_then(|s| s.start_time.as_ref()).map(from_k8s),
+        ran: status.is_some_and(|s| count(s.ready) || count(s.failed) || count(s.succeeded)),
+        deleting: meta.deletion_timestamp.is_some(),
+        outcome: outcome(job),
+    })
+}
+
+fn action(text: &str) -> Action {
+    serde_json::from_value(Value::String(text.to_owned())).unwrap_or(Action::Probe)
+}
+
+/// How a Job ended, from its conditions alone.
+fn outcome(job: &Job) -> JobOutcome {
+    let status = job.status.as_ref();
+    let conditions = status
+        .and_then(|s| s.conditions.as_deref())
+        .unwrap_or_default();
+    for condition in conditions.iter().filter(|c| c.status == "True") {
+        let at = condition
+            .last_transition_time
+            .as_ref()
+            .map(from_k8s)
+            .unwrap_or_default();
+        match condition.type_.as_str() {
+            "Complete" => {
+                let done = status
+                    .and_then(|s| s.completion_time.as_ref())
+                    .map(from_k8s);
+                return JobOutcome::Complete {
+                    at: done.unwrap_or(at),
+                };
+            }
+            "Failed" => {
+                return JobOutcome::Failed {
+                    at,
+                    reason: condition.reason.as_deref().unwrap_or_default().into(),
+                    message: clean(condition.message.as_deref().unwrap_or_default(), 256).into(),
+                };
+            }
+            _ => {}
+        }
+    }
+    JobOutcome::Active
+}
+
+/// Cuts a pod of a Job.
+pub(crate) fn pod(pod: &Pod) -> Option<PodDigest> {
+    let meta = &pod.metadata;
+    let owners = meta.owner_references.as_deref().unwrap_or_default();
+    let job = owners.iter().find(|o| o.kind == "Job")?;
+    let status = pod.status.as_ref();
+    let containers = status
+        .and_then(|s| s.container_statuses.as_deref())
+        .unwrap_or_default();
+    let container = containers.iter().find(|c| c.name == labels::CONTAINER);
+    let ended = container.and_then(end);
+    let running = container
+        .and_then(|c| c.state.as_ref())
+        .is_some_and(|s| s.running.is_some());
+    Some(PodDigest {
+        name: meta.name.as_deref()?.into(),
+        uid: meta.uid.as_deref()?.into(),
+        job_uid: job.uid.as_str().into(),
+        created: meta
+            .creation_timestamp
+            .as_ref()
+            .map(from_k8s)
+            .unwrap_or_default(),
+        started: running || ended.is_some(),
+        trouble: trouble(pod, container),
+        ended,
+        gone: false,
+    })
+}
+
+/// The newest end of the container: its state, else the state before the restart.
+fn end(container: &ContainerStatus) -> Option<Ended> {
+    let of = |state: &Option<ContainerState>| state.as_ref().and_then(|s| s.terminated.clone());
+    let end = of(&container.state).or_else(|| of(&container.last_state))?;
+    let mut message = end.message.unwrap_or_default();
+    if message.len() > MAX_BYTES * 4 {
+        message = clean(&message, MAX_BYTES);
+    }
+    Some(Ended {
+        exit_code: end.exit_code,
+        reason: end.reason.unwrap_or_default().into(),
+        message: message.into(),
+        at: end.finished_at.as_ref().map(from_k8s),
+    })
+}
+
+/// Why the container does not run.
+fn trouble(pod: &Pod, container: Option<&ContainerStatus>) -> Option<(Box<str>, Box<str>)> {
+    let status = pod.status.as_ref()?;
+    let waiting = container
+        .and_then(|c| c.state.as_ref())
+        .and_then(|s| s.waiting.as_ref());
+    if let Some(waiting) = waiting {
+        let reason = waiting.reason.as_deref().unwrap_or_default();
+        let message = waiting.message.as_deref().unwrap_or(
+            "the container is not created yet: look at the pod's events for volumes and secrets",
+        );
+        return Some((reason.into(), clean(message, 256).into()));
+    }
+    let conditions = status.conditions.as_deref().unwrap_or_default();
+    let unscheduled = conditions
+        .iter()
+        .find(|c| c.type_ == "PodScheduled" && c.status == "False");
+    if let Some(condition) = unscheduled {
+        let reason = condition.reason.as_deref().unwrap_or("Unschedulable");
+        let message = condition.message.as_deref().unwrap_or_default();
+        return Some((reason.into(), clean(message, 256).into()));
+    }
+    let reason = status.reason.as_deref()?;
+    let message = status.message.as_deref().unwrap_or_default();
+    Some((reason.into(), clean(message, 256).into()))
+}

@@ -1,0 +1,397 @@
+//! The controller of every kind: observe → plan → apply, one object at a time, what is due first.
+
+mod digest;
+mod kind;
+mod queue;
+mod store;
+mod watch;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use crds::condition::{self, reason};
+use crds::report::clean;
+use crds::run::MAX_MESSAGE;
+use crds::{ScheduleStatus, labels};
+use kube::core::{ApiResource, DynamicObject};
+use thiserror::Error;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub use self::kind::{Kind, ManagedPaths};
+use self::queue::{Key, Priority, Queue};
+use self::store::{SharedStore, Store, View};
+use crate::apply::{self, ApplyError, Changes, Target, chain};
+use crate::context::Context;
+use crate::engine::{self, Limit, Observed, Room};
+use crate::metrics::Outcome;
+use crate::observe::{self, ObserveError};
+
+pub(crate) use self::digest::job as job_digest;
+
+/// Most often that a reconcile is repeated within itself.
+const ROUNDS: usize = 3;
+
+/// The controller.
+pub struct Controller {
+    ctx: Context,
+    kinds: Vec<Box<dyn Kind>>,
+    resources: Vec<ApiResource>,
+    store: SharedStore,
+    queue: Arc<Queue>,
+    unsynced: tokio::sync::watch::Sender<Option<usize>>,
+}
+
+/// Why a reconcile is tried again.
+#[derive(Debug, Error)]
+pub enum ReconcileError {
+    /// A live read failed.
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    /// A write failed.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// Another process leads.
+    #[error("this replica does not lead")]
+    NotLeading,
+}
+
+impl Controller {
+    /// A controller of these kinds.
+    #[must_use]
+    pub fn new(ctx: Context, kinds: Vec<Box<dyn Kind>>) -> Arc<Self> {
+        Arc::new(Self {
+            resources: kinds.iter().map(|k| k.resource()).collect(),
+            ctx,
+            kinds,
+            store: Arc::new(Store::default()),
+            queue: Arc::new(Queue::default()),
+            unsynced: tokio::sync::watch::Sender::new(None),
+        })
+    }
+
+    /// True once every list was read.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        *self.unsynced.borrow() == Some(0)
+    }
+
+    /// Works until `stop`.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let mut tasks = JoinSet::new();
+        let lists = watch::start(&self, &mut tasks);
+        self.unsynced
+            .send_modify(|n| *n = Some(n.unwrap_or(0) + lists));
+        let mut synced = self.unsynced.subscribe();
+        let work = async {
+            // The sender lives in self.
+            let _ = synced.wait_for(|n| *n == Some(0)).await;
+            self.ctx.leadership.gained().await;
+            let (objects, jobs) = self.store.sizes();
+            tracing::info!(objects, jobs, "ready");
+            let mut workers = JoinSet::new();
+            for _ in 0..self.ctx.config.workers.max(1) {
+                workers.spawn(self.clone().work());
+            }
+            workers.spawn(self.clone().tick());
+            workers.join_all().await;
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = work => {}
+        }
+    }
+
+    /// One list was read.
+    fn synced(&self) {
+        self.unsynced
+            .send_modify(|n| *n = Some(n.unwrap_or(0).saturating_sub(1)));
+    }
+
+    /// Wakes objects by the wall clock, looked at again at least every ten seconds: it may jump.
+    async fn tick(self: Arc<Self>) {
+        loop {
+            let now = self.ctx.clock.now();
+            let next = self.queue.fire(now);
+            let most = TimeDelta::seconds(10);
+            let wait = next.map_or(most, |at| (at - now).min(most));
+            let wait = wait.to_std().unwrap_or_default() + std::time::Duration::from_millis(1);
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.queue.timer_set() => {}
+            }
+        }
+    }
+
+    async fn work(self: Arc<Self>) {
+        loop {
+            let key = self.queue.next().await;
+            self.ctx
+                .metrics
+                .queue
+                .set(i64::try_from(self.queue.len()).unwrap_or(i64::MAX));
+            let result = self.reconcile(&key).await;
+            self.after(&key, result);
+            self.queue.done(&key);
+        }
+    }
+
+    /// Counts the outcome; a failure is tried again, later each time.
+    fn after(&self, key: &Key, result: Result<(), ReconcileError>) {
+        let label = |result| Outcome { result };
+        let Err(error) = result else {
+            self.queue.succeeded(key);
+            self.ctx
+                .metrics
+                .reconciles
+                .get_or_create(&label("ok"))
+                .inc();
+            return;
+        };
+        let conflict = matches!(&error, ReconcileError::Apply(e) if e.code() == Some(409));
+        if conflict {
+            // The newer object was read already.
+            self.ctx
+                .metrics
+                .reconciles
+                .get_or_create(&label("conflict"))
+                .inc();
+            self.queue.push(key.clone(), Priority::Follow);
+            return;
+        }
+        self.ctx
+            .metrics
+            .reconciles
+            .get_or_create(&label("error"))
+            .inc();
+        let failures = self.queue.failed(key);
+        let wait = TimeDelta::milliseconds((250_i64 << failures.min(10)).min(120_000));
+        tracing::warn!(error = %chain(&error), uid = %key, failures, "reconcile failed; it is tried again");
+        self.queue.wake_at(key, Some(self.ctx.clock.now() + wait));
+    }
+
+    fn object_gone(&self, uid: &str) {
+        let key = self.store.remove_object(uid);
+        self.queue.forget(&key);
+    }
+
+    /// A Job changed; one that ended may make room for others.
+    fn job_news(&self, key: Key, _ended: bool) {
+        self.queue.push(key, Priority::Follow);
+    }
+
+    /// Observes, plans, applies.
+    async fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let mut live = false;
+        for _ in 0..ROUNDS {
+            let since = self
+                .ctx
+                .leadership
+                .since()
+                .ok_or(ReconcileError::NotLeading)?;
+            let Some(view) = self.store.view(key) else {
+                self.queue.forget(key);
+                return Ok(());
+            };
+            let now = self.ctx.clock.now();
+            let observed = match self.observed(&view, live, since) {
+                Ok(observed) => observed,
+                Err(problem) => return self.unreadable(&view, &problem, now).await,
+            };
+            let plan = engine::plan(&observed, now);
+            if plan.needs_live {
+                self.read_live(key, &view, &observed).await?;
+                live = true;
+                continue;
+            }
+            self.queue.wake_at(key, plan.wake);
+            let changed = self.apply(key, &view, &observed, &plan, now).await?;
+            if changed {
+                self.queue.push(key.clone(), Priority::Follow);
+            } else {
+                self.settle(key, &observed);
+            }
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    fn observed(&self, view: &View, live: bool, since: DateTime<Utc>) -> Result<Observed, String> {
+        let kind = self.kinds[view.kind].as_ref();
+        let kept = &view.kept;
+        let object = kept
+            .object
+            .clone()
+            .into_object(self.resources[view.kind].kind.clone());
+        let (settings, problems) = kind.read(&kept.spec, &object.annotations)?;
+        let status = match &kept.status {
+            serde_json::Value::Null => ScheduleStatus::default(),
+            status => serde_json::from_value(status.clone())
+                .map_err(|e| format!("status does not fit its type: {e}"))?,
+        };
+        Ok(Observed {
+            room: self.room(&object.namespace),
+            object,
+            settings,
+            problems,
+            status,
+            jobs: view.jobs.clone(),
+            pods: view.pods.clone(),
+            failures: view.failures.clone(),
+            foreign: view.foreign.clone(),
+            live,
+            leading_since: since,
+        })
+    }
+
+    fn room(&self, namespace: &str) -> Room {
+        let config = &self.ctx.config;
+        let (total, here) = (config.max_active_runs, config.max_active_runs_per_namespace);
+        if total.is_none() && here.is_none() {
+            return Room::default();
+        }
+        let (all, in_namespace) = self.store.active_runs(namespace);
+        Room {
+            total: total.map(|most| Limit { most, active: all }),
+            namespace: here.map(|most| Limit {
+                most,
+                active: in_namespace,
+            }),
+        }
+    }
+
+    async fn read_live(
+        &self,
+        key: &Key,
+        view: &View,
+        observed: &Observed,
+    ) -> Result<(), ObserveError> {
+        let resource = &self.resources[view.kind];
+        match observe::live(&self.ctx, resource, &observed.object).await? {
+            None => self.object_gone(key),
+            Some((object, jobs)) => {
+                self.take_object(view.kind, object);
+                self.store.set_jobs(key, jobs);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_object(&self, kind: usize, object: DynamicObject) {
+        if let Some(kept) = digest::object(object, self.kinds[kind].managed_paths()) {
+            self.store.set_object(kind, &kept);
+        }
+    }
+
+    /// Applies a plan and takes the answers into the store. True if the next plan may differ.
+    async fn apply(
+        &self,
+        key: &Key,
+        view: &View,
+        observed: &Observed,
+        plan: &engine::Plan,
+        now: DateTime<Utc>,
+    ) -> Result<bool, ReconcileError> {
+        let target = Target {
+            object: &observed.object,
+            spec: &view.kept.spec,
+            resource: &self.resources[view.kind],
+            kind: self.kinds[view.kind].as_ref(),
+            seen: &observed.status,
+            resource_version: &view.kept.resource_version,
+            failures: &observed.failures,
+        };
+        let mut changes = Changes::default();
+        let result = apply::apply(&self.ctx, &target, plan, now, &mut changes).await;
+        let changed = self.take(key, view.kind, &observed.object.namespace, changes);
+        if let Err(error) = &result
+            && error.code() == Some(409)
+        {
+            self.read_live(key, view, observed).await?;
+        }
+        result?;
+        Ok(changed)
+    }
+
+    fn take(&self, key: &Key, kind: usize, namespace: &str, changes: Changes) -> bool {
+        let mut changed = false;
+        for job in changes.jobs {
+            self.store.clear_failure(key, &job.name);
+            changed |= self.store.set_job(key, namespace, job).1;
+        }
+        for uid in changes.deleted {
+            self.store.job_deleting(key, &uid);
+        }
+        for failure in changes.failures {
+            changed = true;
+            self.store.set_failure(key, failure);
+        }
+        for object in changes.objects {
+            changed = true;
+            self.take_object(kind, object);
+        }
+        changed
+    }
+
+    /// Drops the pods of runs whose outcome stands in status.
+    fn settle(&self, key: &Key, observed: &Observed) {
+        let final_run = |uid: &str| {
+            let mut runs = observed.status.runs.iter();
+            runs.any(|r| r.job_uid.as_deref() == Some(uid) && r.result.is_final())
+        };
+        let known = |uid: &str| observed.jobs.iter().any(|j| *j.uid == *uid);
+        let open = |uid: &&str| {
+            let run = observed
+                .status
+                .runs
+                .iter()
+                .any(|r| r.job_uid.as_deref() == Some(*uid));
+            !final_run(uid) && (run || known(uid))
+        };
+        let pods = observed.pods.iter().map(|p| &*p.job_uid);
+        let open: HashSet<&str> = pods.filter(open).collect();
+        if open.len() < observed.pods.len() {
+            self.store.settle(key, &open);
+        }
+    }
+
+    /// An object that does not fit its type: named once, with a condition; no other waits for it.
+    async fn unreadable(
+        &self,
+        view: &View,
+        problem: &str,
+        now: DateTime<Utc>,
+    ) -> Result<(), ReconcileError> {
+        let resource = &self.resources[view.kind];
+        let object = view.kept.object.clone().into_object(resource.kind.clone());
+        let old = view
+            .kept
+            .status
+            .get("conditions")
+            .cloned()
+            .unwrap_or_default();
+        let old: Vec<_> = serde_json::from_value(old).unwrap_or_default();
+        let mut new = old.clone();
+        let message = clean(problem, MAX_MESSAGE);
+        for type_ in [condition::ACCEPTED, condition::READY] {
+            condition::set(
+                &mut new,
+                type_,
+                false,
+                reason::UNREADABLE,
+                message.clone(),
+                object.generation,
+                now,
+            );
+        }
+        if new == old {
+            return Ok(());
+        }
+        tracing::warn!(kind = %object.kind, namespace = %object.namespace, name = %object.name, problem = %message, manager = labels::MANAGER, "an object can't be read; it is left alone");
+        let conditions = serde_json::to_value(&new).map_err(ApplyError::Encode)?;
+        let object = apply::mark_unreadable(&self.ctx, &object, resource, conditions).await?;
+        self.take_object(view.kind, object);
+        Ok(())
+    }
+}

@@ -1,0 +1,274 @@
+//! What is known of the cluster: of each object its spec and status as compact text, of its Jobs
+//! and pods digests. Fed by watches and by the API server's answers to our own writes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::digest::Kept;
+use super::queue::Key;
+use crate::engine::{JobDigest, PodDigest, StartFailure};
+
+/// One object and what belongs to it.
+#[derive(Debug, Default)]
+struct Entry {
+    /// Index of the kind and the object as JSON; Jobs may be seen before it.
+    object: Option<(usize, Box<[u8]>)>,
+    resource_version: Box<str>,
+    namespace: Box<str>,
+    jobs: Vec<JobDigest>,
+    pods: Vec<PodDigest>,
+    failures: Vec<StartFailure>,
+    foreign: Option<Box<str>>,
+}
+
+impl Entry {
+    fn is_in(&self, scope: Option<&str>) -> bool {
+        scope.is_none_or(|namespace| *self.namespace == *namespace)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.object.is_none() && self.jobs.is_empty() && self.pods.is_empty()
+    }
+}
+
+/// A copy of one entry, to plan from.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub(crate) kind: usize,
+    pub(crate) kept: Kept,
+    pub(crate) jobs: Vec<JobDigest>,
+    pub(crate) pods: Vec<PodDigest>,
+    pub(crate) failures: Vec<StartFailure>,
+    pub(crate) foreign: Option<String>,
+}
+
+/// The store.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    entries: Mutex<HashMap<Key, Entry>>,
+}
+
+impl Store {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn entry<T>(&self, uid: &str, change: impl FnOnce(&mut Entry) -> T) -> (Key, T) {
+        let mut entries = self.lock();
+        let key = match entries.get_key_value(uid) {
+            Some((key, _)) => key.clone(),
+            None => Key::from(uid),
+        };
+        let entry = entries.entry(key.clone()).or_default();
+        let result = change(entry);
+        if entry.is_empty() {
+            entries.remove(&key);
+        }
+        (key, result)
+    }
+
+    /// Takes an object in, unless what is there is newer. True if anything but our own write's
+    /// echo is new.
+    pub(crate) fn set_object(&self, kind: usize, kept: &Kept) -> (Key, bool) {
+        self.entry(kept.uid(), |entry| {
+            let newer = is_newer(&kept.resource_version, &entry.resource_version);
+            if entry.object.is_some() && !newer {
+                return false;
+            }
+            entry.resource_version = kept.resource_version.as_str().into();
+            entry.namespace = kept.namespace().into();
+            let bytes = serde_json::to_vec(kept).unwrap_or_default();
+            entry.object = Some((kind, bytes.into()));
+            true
+        })
+    }
+
+    /// Removes an object; its Jobs stay until they are gone.
+    pub(crate) fn remove_object(&self, uid: &str) -> Key {
+        self.entry(uid, |entry| {
+            entry.object = None;
+            entry.resource_version = Box::default();
+            entry.failures = Vec::new();
+            entry.foreign = None;
+        })
+        .0
+    }
+
+    /// Takes a Job in. True if it is news.
+    pub(crate) fn set_job(&self, uid: &str, namespace: &str, job: JobDigest) -> (Key, bool) {
+        self.entry(uid, |entry| {
+            if entry.namespace.is_empty() {
+                entry.namespace = namespace.into();
+            }
+            match entry.jobs.iter_mut().find(|j| j.uid == job.uid) {
+                // A late event of before its deletion or end is no news.
+                Some(old) if old.deleting && !job.deleting => return false,
+                Some(old) if !old.is_active() && job.is_active() => return false,
+                Some(old) if *old == job => return false,
+                Some(old) => *old = job,
+                None => entry.jobs.push(job),
+            }
+            entry.jobs.shrink_to_fit();
+            true
+        })
+    }
+
+    /// Removes a Job.
+    pub(crate) fn remove_job(&self, uid: &str, job_uid: &str) -> Key {
+        self.entry(uid, |entry| entry.jobs.retain(|j| *j.uid != *job_uid))
+            .0
+    }
+
+    /// Marks a Job whose deletion was answered.
+    pub(crate) fn job_deleting(&self, uid: &str, job_uid: &str) {
+        self.entry(uid, |entry| {
+            if let Some(job) = entry.jobs.iter_mut().find(|j| *j.uid == *job_uid) {
+                job.deleting = true;
+            }
+        });
+    }
+
+    /// Takes a pod in; what an earlier state of it said of its end is kept. True if it is news.
+    pub(crate) fn set_pod(&self, uid: &str, mut pod: PodDigest) -> (Key, bool) {
+        self.entry(uid, |entry| {
+            match entry.pods.iter_mut().find(|p| p.uid == pod.uid) {
+                Some(old) => {
+                    pod.started |= old.started;
+                    pod.ended = pod.ended.or_else(|| old.ended.clone());
+                    let news = *old != pod;
+                    *old = pod;
+                    news
+                }
+                None => {
+                    entry.pods.push(pod);
+                    true
+                }
+            }
+        })
+    }
+
+    /// A pod is gone; what it said is kept until [`Store::settle`].
+    pub(crate) fn pod_gone(&self, uid: &str, mut pod: PodDigest) -> Key {
+        pod.gone = true;
+        self.set_pod(uid, pod).0
+    }
+
+    /// Drops pods whose Job is neither open nor awaited.
+    pub(crate) fn settle(&self, uid: &str, open: &HashSet<&str>) {
+        self.entry(uid, |entry| {
+            entry.pods.retain(|p| open.contains(&*p.job_uid));
+            entry.pods.shrink_to_fit();
+        });
+    }
+
+    /// Notes a start that failed; an older one of the name is replaced.
+    pub(crate) fn set_failure(&self, uid: &str, failure: StartFailure) {
+        self.entry(uid, |entry| {
+            entry.failures.retain(|f| f.name != failure.name);
+            entry.failures.push(failure);
+            let surplus = entry.failures.len().saturating_sub(8);
+            entry.failures.drain(..surplus);
+        });
+    }
+
+    /// Forgets the failure of a name.
+    pub(crate) fn clear_failure(&self, uid: &str, name: &str) {
+        self.entry(uid, |entry| {
+            entry.failures.retain(|f| f.name != name || f.taken)
+        });
+    }
+
+    /// Replaces the Jobs of an object by what a live list said.
+    pub(crate) fn set_jobs(&self, uid: &str, jobs: Vec<JobDigest>) {
+        self.entry(uid, |entry| entry.jobs = jobs);
+    }
+
+    /// Notes who else acts on the object.
+    pub(crate) fn set_foreign(&self, uid: &str, foreign: Option<String>) -> Key {
+        self.entry(uid, |entry| entry.foreign = foreign.map(Into::into))
+            .0
+    }
+
+    /// A copy to plan from; `None` if the object is unknown or gone.
+    pub(crate) fn view(&self, key: &Key) -> Option<View> {
+        let entries = self.lock();
+        let entry = entries.get(key)?;
+        let (kind, bytes) = entry.object.as_ref()?;
+        Some(View {
+            kind: *kind,
+            kept: serde_json::from_slice(bytes).ok()?,
+            jobs: entry.jobs.clone(),
+            pods: entry.pods.clone(),
+            failures: entry.failures.clone(),
+            foreign: entry.foreign.as_deref().map(str::to_owned),
+        })
+    }
+
+    /// UIDs of all objects of a kind in a scope.
+    pub(crate) fn objects(&self, kind: usize, scope: Option<&str>) -> Vec<Key> {
+        let entries = self.lock();
+        let of_kind = |e: &Entry| e.object.as_ref().is_some_and(|(k, _)| *k == kind);
+        let all = entries.iter().filter(|(_, e)| of_kind(e) && e.is_in(scope));
+        all.map(|(k, _)| k.clone()).collect()
+    }
+
+    /// Owners and UIDs of all Jobs in a scope.
+    pub(crate) fn jobs(&self, scope: Option<&str>) -> Vec<(Key, Box<str>)> {
+        let entries = self.lock();
+        let all = entries.iter().filter(|(_, e)| e.is_in(scope));
+        all.flat_map(|(k, e)| e.jobs.iter().map(move |j| (k.clone(), j.uid.clone())))
+            .collect()
+    }
+
+    /// Owners and all pods not known to be gone in a scope.
+    pub(crate) fn pods(&self, scope: Option<&str>) -> Vec<(Key, PodDigest)> {
+        let entries = self.lock();
+        let all = entries.iter().filter(|(_, e)| e.is_in(scope));
+        let pods = all.flat_map(|(k, e)| e.pods.iter().map(move |p| (k.clone(), p.clone())));
+        pods.filter(|(_, p)| !p.gone).collect()
+    }
+
+    /// Runs that are active now: in all and in a namespace.
+    pub(crate) fn active_runs(&self, namespace: &str) -> (usize, usize) {
+        let entries = self.lock();
+        let (mut all, mut here) = (0, 0);
+        for entry in entries.values() {
+            let active = entry.jobs.iter().filter(|j| j.is_active()).count();
+            all += active;
+            here += if *entry.namespace == *namespace {
+                active
+            } else {
+                0
+            };
+        }
+        (all, here)
+    }
+
+    /// Objects and Jobs, for gauges.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        let entries = self.lock();
+        let objects = entries.values().filter(|e| e.object.is_some()).count();
+        (objects, entries.values().map(|e| e.jobs.len()).sum())
+    }
+}
+
+impl Kept {
+    pub(crate) fn uid(&self) -> &str {
+        self.object.uid()
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        self.object.namespace()
+    }
+}
+
+/// Resource versions are numbers in every API server there is; others count as newer.
+fn is_newer(new: &str, old: &str) -> bool {
+    match (new.parse::<u64>(), old.parse::<u64>()) {
+        (Ok(new), Ok(old)) => new > old,
+        _ => new != old,
+    }
+}
+
+/// Shared.
+pub(crate) type SharedStore = Arc<Store>;

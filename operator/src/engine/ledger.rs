@@ -1,0 +1,187 @@
+//! The books: totals, missed slots, opening and closing of runs. Each slot is entered once.
+
+use chrono::{DateTime, Utc};
+use crds::ScheduleStatus;
+use crds::run::{Run, RunResult, Trigger};
+use crds::schedule::SlotCount;
+use crds::status::{MAX_DETAILED_RUNS, MAX_MISSED, MAX_RUNS, MissedSlots, Totals};
+use crds::time::{from_k8s, to_k8s};
+
+/// Why a run ended that nobody may hold against the backup.
+pub(super) const CANCELLED: &str = "Cancelled";
+/// A newer slot took the run's place under `concurrencyPolicy: Replace`.
+pub(super) const REPLACED: &str = "Replaced";
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Closing {
+    pub(super) result: RunResult,
+    pub(super) reason: String,
+    pub(super) message: String,
+    pub(super) at: DateTime<Utc>,
+}
+
+pub(super) fn totals(status: &mut ScheduleStatus) -> &mut Totals {
+    status.totals.get_or_insert_default()
+}
+
+/// Enters slots that were not started.
+pub(super) fn pass(status: &mut ScheduleStatus, slots: SlotCount, reason: &str, skipped: bool) {
+    let (Some(from), Some(to)) = (slots.first, slots.last) else {
+        return;
+    };
+    let totals = totals(status);
+    totals.due += slots.count;
+    if skipped {
+        totals.skipped += slots.count;
+    } else {
+        totals.missed += slots.count;
+    }
+    note(status, from, to, slots.count, reason);
+}
+
+/// Lists slots that were not started, joined to the newest entry if no run lies between.
+fn note(
+    status: &mut ScheduleStatus,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+    count: i64,
+    reason: &str,
+) {
+    let ran_between = |since: DateTime<Utc>| {
+        let slots = status.runs.iter().filter_map(|r| r.slot.as_ref());
+        slots.map(from_k8s).any(|s| s > since && s < from)
+    };
+    let joins = status
+        .missed
+        .first()
+        .is_some_and(|m| m.reason == reason && !ran_between(from_k8s(&m.to)));
+    match status.missed.first_mut().filter(|_| joins) {
+        Some(newest) => {
+            newest.to = to_k8s(to.max(from_k8s(&newest.to)));
+            newest.count += count;
+        }
+        None => {
+            let entry = MissedSlots {
+                from: to_k8s(from),
+                to: to_k8s(to),
+                count,
+                reason: reason.to_owned(),
+            };
+            status.missed.insert(0, entry);
+            status.missed.truncate(MAX_MISSED);
+        }
+    }
+}
+
+/// Opens a run of a slot, which comes due by that, or of a request.
+pub(super) fn open(status: &mut ScheduleStatus, run: Run) {
+    match run.trigger {
+        Trigger::Schedule => totals(status).due += 1,
+        Trigger::Manual | Trigger::Immediate => totals(status).manual += 1,
+    }
+    status.runs.insert(0, run);
+}
+
+/// Opens a run of a slot that the books had closed as not started: a late write of a former
+/// leader. The slot stays counted once.
+pub(super) fn reopen(status: &mut ScheduleStatus, run: Run) {
+    let slot = run.slot.as_ref().map(from_k8s);
+    let totals = totals(status);
+    if totals.missed > 0 {
+        totals.missed -= 1;
+    } else if totals.skipped > 0 {
+        totals.skipped -= 1;
+    } else {
+        totals.due += 1;
+    }
+    let covers =
+        |m: &&mut MissedSlots| slot.is_some_and(|s| from_k8s(&m.from) <= s && s <= from_k8s(&m.to));
+    if let Some(entry) = status.missed.iter_mut().find(covers) {
+        entry.count -= 1;
+    }
+    status.missed.retain(|m| m.count > 0);
+    status.runs.insert(0, run);
+}
+
+/// Closes the run at `index`.
+pub(super) fn close(status: &mut ScheduleStatus, index: usize, closing: Closing) {
+    let Some(run) = status.runs.get_mut(index).filter(|r| !r.result.is_final()) else {
+        return;
+    };
+    run.result = closing.result;
+    run.reason = closing.reason;
+    run.message = closing.message;
+    run.phase = None;
+    run.completion_time = Some(to_k8s(closing.at));
+    run.job_gone |= run.job_uid.is_none();
+    let run = run.clone();
+    if run.trigger == Trigger::Schedule {
+        let totals = totals(status);
+        match run.result {
+            RunResult::Succeeded => totals.succeeded += 1,
+            RunResult::Skipped => totals.skipped += 1,
+            _ => totals.failed += 1,
+        }
+    }
+    scalars(status, &run, closing.at);
+}
+
+/// The summary fields a finished run moves.
+fn scalars(status: &mut ScheduleStatus, run: &Run, at: DateTime<Utc>) {
+    if run.result == RunResult::Skipped {
+        if let Some(slot) = run.slot.as_ref().map(from_k8s) {
+            note(status, slot, slot, 1, &run.reason);
+        }
+        return;
+    }
+    status.last_result = Some(run.result.as_str().to_owned());
+    let failures = status.consecutive_failures.get_or_insert(0);
+    if run.result == RunResult::Succeeded {
+        *failures = 0;
+        let newest = status.last_successful_time.as_ref().map(from_k8s);
+        status.last_successful_time = Some(to_k8s(newest.map_or(at, |n| n.max(at))));
+        status.last_size = run.stored_bytes.map(size).or(status.last_size.take());
+    } else if run.reason != CANCELLED && run.reason != REPLACED {
+        *failures += 1;
+    }
+}
+
+/// Cuts lists and detail to what status may hold: newest first, final runs leave first.
+pub(super) fn trim(status: &mut ScheduleStatus) {
+    for run in status.runs.iter_mut().skip(MAX_DETAILED_RUNS) {
+        if run.result.is_final() {
+            run.artefacts.clear();
+            run.warnings.clear();
+            run.message = crds::report::clean(&run.message, 120);
+        }
+    }
+    for gone_only in [true, false] {
+        while status.runs.len() > MAX_RUNS {
+            let leaves = |r: &Run| r.result.is_final() && (r.job_gone || !gone_only);
+            match status.runs.iter().rposition(leaves) {
+                Some(oldest) => status.runs.remove(oldest),
+                None => break,
+            };
+        }
+    }
+}
+
+/// `1.8GiB`: binary units, one decimal below ten.
+#[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
+pub(super) fn size(bytes: i64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    if unit == "B" || value >= 10.0 {
+        format!("{value:.0}{unit}")
+    } else {
+        format!("{value:.1}{unit}")
+    }
+}

@@ -1,0 +1,29 @@
+//! The one scheduling engine, for every kind. PURE: `plan(&Observed, now) -> Plan`.
+//!
+//! # Guarantees
+//! Every slot up to `status.accountedUntil` is in `status.totals` exactly once:
+//! due = succeeded + failed + skipped + missed + open runs of the schedule. The bookkeeping moves
+//! in one patch that carries the resourceVersion the plan saw.
+//!
+//! # Assumptions
+//! Jobs are found by the owner's UID; names are fixed by owner and slot. What a plan decides is
+//! derived from Jobs and status alone, never from memory of an earlier plan.
+
+mod conditions;
+mod control;
+mod history;
+mod ledger;
+mod observed;
+mod outcome;
+mod plan;
+mod requests;
+mod runs;
+mod slots;
+mod start;
+#[cfg(test)]
+mod tests;
+
+pub use observed::{
+    Ended, JobDigest, JobOutcome, Limit, Object, Observed, PodDigest, Room, Settings, StartFailure,
+};
+pub use plan::{EventSpec, Plan, Seed, Step, plan};

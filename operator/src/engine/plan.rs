@@ -1,0 +1,185 @@
+//! The plan: one call a stage.
+
+use chrono::{DateTime, Utc};
+use crds::ScheduleStatus;
+use crds::request::{Action, Options};
+use crds::run::Trigger;
+use crds::schedule::Schedule;
+
+use super::{Observed, conditions, control, history, requests, runs, slots, start};
+
+/// What is to be done, as comparable data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Writes, in order, before the status patch.
+    pub steps: Vec<Step>,
+    /// The status to stand afterwards; it speaks of what was observed.
+    pub status: ScheduleStatus,
+    /// The next instant at which something may be due; `None` awaits an event.
+    pub wake: Option<DateTime<Utc>>,
+    /// Nothing else holds until object and Jobs are read live: observe again, then plan.
+    pub needs_live: bool,
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Create a Job.
+    CreateJob(Seed),
+    /// Delete a Job of this name and UID.
+    DeleteJob {
+        /// Name.
+        name: String,
+        /// UID, as precondition.
+        uid: String,
+        /// Wait for its pods to end (a run is stopped), or not (history).
+        foreground: bool,
+    },
+    /// Remove annotations that still have these values.
+    RemoveAnnotations(Vec<(String, String)>),
+    /// End a suspension whose `resume-at` has this value.
+    Resume {
+        /// Value of the annotation, tested by the patch.
+        at: String,
+    },
+    /// Report an event once.
+    Event(EventSpec),
+}
+
+/// What a new Job is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seed {
+    /// Name of the Job.
+    pub name: String,
+    /// Why.
+    pub trigger: Trigger,
+    /// The slot, for runs of the schedule.
+    pub slot: Option<DateTime<Utc>>,
+    /// The slot, RFC 3339 in the schedule's zone.
+    pub scheduled_at: Option<String>,
+    /// Id of the request.
+    pub request_id: Option<String>,
+    /// What it does.
+    pub action: Action,
+    /// Options of the request.
+    pub options: Options,
+}
+
+/// One event of (object, subject, reason).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSpec {
+    /// Run, slot or generation it speaks of; part of its name.
+    pub subject: String,
+    /// CamelCase.
+    pub reason: String,
+    /// Warning instead of Normal.
+    pub warning: bool,
+    /// CamelCase verb: Start, Backup, Schedule, …
+    pub action: &'static str,
+    /// What happened.
+    pub note: String,
+}
+
+/// A plan in the making.
+pub(super) struct Draft<'a> {
+    pub(super) seen: &'a Observed,
+    pub(super) now: DateTime<Utc>,
+    pub(super) status: ScheduleStatus,
+    pub(super) steps: Vec<Step>,
+    pub(super) wake: Option<DateTime<Utc>>,
+    pub(super) needs_live: bool,
+}
+
+impl Draft<'_> {
+    /// Wakes the object at `at`, if nothing is due earlier.
+    pub(super) fn wake_at(&mut self, at: DateTime<Utc>) {
+        self.wake = Some(self.wake.map_or(at, |w| w.min(at)));
+    }
+
+    pub(super) fn event(
+        &mut self,
+        subject: impl Into<String>,
+        reason: &str,
+        warning: bool,
+        action: &'static str,
+        note: impl Into<String>,
+    ) {
+        self.steps.push(Step::Event(EventSpec {
+            subject: subject.into(),
+            reason: reason.to_owned(),
+            warning,
+            action,
+            note: note.into(),
+        }));
+    }
+
+    /// True if nothing keeps runs from starting but suspension.
+    pub(super) fn accepted(&self) -> bool {
+        self.seen.problems.is_empty() && self.seen.foreign.is_none() && !self.seen.object.deleting
+    }
+}
+
+/// Decides everything. The same input gives the same plan.
+pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
+    let mut draft = Draft {
+        seen,
+        now,
+        status: seen.status.clone(),
+        steps: vec![],
+        wake: None,
+        needs_live: false,
+    };
+    let schedule = slots::parse(&seen.settings);
+    slots::first_sight(&mut draft);
+    runs::match_jobs(&mut draft);
+    runs::settle(&mut draft);
+    if draft.needs_live {
+        return again(seen);
+    }
+    slots::edits(&mut draft);
+    control::suspension(&mut draft);
+    requests::answer(&mut draft);
+    control::ends(&mut draft);
+    if draft.accepted() {
+        start::waiting(&mut draft, schedule.as_ref());
+        if !seen.settings.suspend {
+            start::due(&mut draft, schedule.as_ref());
+        }
+    }
+    if draft.needs_live {
+        return again(seen);
+    }
+    history::prune(&mut draft);
+    conditions::set(&mut draft, schedule.as_ref());
+    next(&mut draft, schedule.as_ref());
+    Plan {
+        steps: draft.steps,
+        status: draft.status,
+        wake: draft.wake,
+        needs_live: false,
+    }
+}
+
+/// Observe live first; nothing is decided.
+fn again(seen: &Observed) -> Plan {
+    Plan {
+        steps: vec![],
+        status: seen.status.clone(),
+        wake: None,
+        needs_live: true,
+    }
+}
+
+/// The next slot, in status and as wake-up.
+fn next(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
+    draft.status.next_schedule_time = None;
+    let Some(schedule) = schedule.filter(|_| draft.accepted() && !draft.seen.settings.suspend)
+    else {
+        return;
+    };
+    let after = slots::accounted(&draft.status, draft.now).max(draft.now);
+    if let Some(next) = schedule.next_after(after, slots::anchor(&draft.status, draft.seen)) {
+        draft.status.next_schedule_time = Some(crds::time::to_k8s(next));
+        draft.wake_at(slots::start_of(draft.seen, schedule, next));
+    }
+}

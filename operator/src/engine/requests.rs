@@ -1,0 +1,401 @@
+//! Requests: one annotation each, echoed in status, then removed.
+
+use crds::labels::REQUEST_PREFIX;
+use crds::report::{Report, clean};
+use crds::request::{Action, Request};
+use crds::run::{MAX_MESSAGE, Run, RunResult, Trigger};
+use crds::status::{MAX_REQUESTS, RequestState, RequestStatus};
+use crds::time::{parse_rfc3339, to_k8s};
+use crds::{names, validate};
+
+use super::ledger::{self, CANCELLED, Closing};
+use super::observed::{JobDigest, PodDigest};
+use super::outcome;
+use super::plan::{Draft, Step};
+use super::start;
+
+/// Answers what is asked and carries on what was.
+pub(super) fn answer(draft: &mut Draft<'_>) {
+    carry_on(draft);
+    let seen = draft.seen;
+    let mut answered = vec![];
+    for (key, value) in &seen.object.annotations {
+        let Some(suffix) = key.strip_prefix(REQUEST_PREFIX) else {
+            continue;
+        };
+        let request = match Request::parse(value) {
+            Ok(request) => request,
+            Err(problem) => unreadable(suffix, problem),
+        };
+        if seen.status.requests.iter().any(|r| r.id == request.id) {
+            answered.push((key.clone(), value.clone()));
+        } else if !draft.status.requests.iter().any(|r| r.id == request.id) {
+            decide(draft, &request);
+        }
+    }
+    if !answered.is_empty() {
+        draft.steps.push(Step::RemoveAnnotations(answered));
+    }
+}
+
+/// Stands for an annotation that can't be read, so that its answer has an id.
+fn unreadable(suffix: &str, problem: String) -> Request {
+    Request {
+        action: Action::Backup,
+        id: format!("unreadable-{suffix}"),
+        by: String::new(),
+        at: String::new(),
+        expires_at: String::new(),
+        reason: problem,
+        options: crds::request::Options::default(),
+    }
+}
+
+fn decide(draft: &mut Draft<'_>, request: &Request) {
+    let seen = draft.seen;
+    if let Some(why) = refusal(draft, request) {
+        return echo(draft, request, RequestState::Refused, None, why);
+    }
+    let older = parse_rfc3339(&request.at).is_none_or(|at| at < seen.leading_since);
+    if older && !seen.live {
+        draft.needs_live = true;
+        return;
+    }
+    match request.action {
+        Action::Cancel => cancel(draft, request),
+        Action::Backup => backup(draft, request),
+        _ => other(draft, request),
+    }
+}
+
+/// Why a request is not acted on, in a sentence with the remedy.
+fn refusal(draft: &Draft<'_>, request: &Request) -> Option<String> {
+    let seen = draft.seen;
+    if request.id.starts_with("unreadable-") && request.at.is_empty() {
+        return Some(request.reason.clone());
+    }
+    if request.predates(seen.object.created) {
+        return Some(
+            "it is older than this object; it was meant for an earlier one of the name".into(),
+        );
+    }
+    if job_of(draft, &request.id).is_some() {
+        return None;
+    }
+    if request.is_expired(draft.now) {
+        return Some(format!(
+            "it expired at {}, before the operator saw it; ask again",
+            request.expires_at
+        ));
+    }
+    if request.action == Action::Cancel {
+        return None;
+    }
+    if seen.object.deleting {
+        return Some("the object is being deleted".into());
+    }
+    if let Some(foreign) = &seen.foreign {
+        return Some(foreign.clone());
+    }
+    if !seen.problems.is_empty() {
+        return Some(validate::join(&seen.problems));
+    }
+    (request.action != Action::Backup && !seen.settings.own_image).then(|| {
+        format!(
+            "spec.image is not this product's runner, it can't {}; remove spec.image",
+            request.action.as_str()
+        )
+    })
+}
+
+fn job_of<'a>(draft: &Draft<'a>, id: &str) -> Option<&'a JobDigest> {
+    draft
+        .seen
+        .jobs
+        .iter()
+        .find(|j| j.request_id.as_deref() == Some(id))
+}
+
+fn run_of<'a>(draft: &'a Draft<'_>, id: &str) -> Option<&'a Run> {
+    draft
+        .status
+        .runs
+        .iter()
+        .find(|r| r.request_id.as_deref() == Some(id))
+}
+
+fn backup(draft: &mut Draft<'_>, request: &Request) {
+    if let Some(run) = run_of(draft, &request.id) {
+        let (name, state) = (run.name.clone(), state_of(run));
+        let message = words(run);
+        return echo(draft, request, state, Some(name), message);
+    }
+    if let Some(hold) = start::blocked(draft, Trigger::Manual) {
+        if hold.reason == start::FORBID && !request.options.queue {
+            let why = format!("{}; wait for it, or ask with --queue", hold.message);
+            return echo(draft, request, RequestState::Refused, None, why);
+        }
+        let object = &draft.seen.object;
+        let name = names::manual_name(&object.name, &object.uid, &request.id);
+        let mut run = Run::new(&*name, Trigger::Manual, RunResult::Waiting);
+        run.request_id = Some(request.id.clone());
+        run.reason = hold.reason.to_owned();
+        run.message.clone_from(&hold.message);
+        ledger::open(&mut draft.status, run);
+        return echo(
+            draft,
+            request,
+            RequestState::Queued,
+            Some(name),
+            hold.message,
+        );
+    }
+    plan_job(draft, request);
+}
+
+fn other(draft: &mut Draft<'_>, request: &Request) {
+    match job_of(draft, &request.id) {
+        Some(job) => {
+            let name = job.name.to_string();
+            echo(
+                draft,
+                request,
+                RequestState::Running,
+                Some(name),
+                String::new(),
+            );
+            carry_on(draft);
+        }
+        None => plan_job(draft, request),
+    }
+}
+
+/// Plans the Job; a creation the API server refuses is the answer.
+fn plan_job(draft: &mut Draft<'_>, request: &Request) {
+    let seed = start::manual_seed(draft, &request.id, request.action, request.options.clone());
+    let failed = start::failure(draft, &seed.name);
+    if let Some(failure) = failed {
+        let message = if failure.taken {
+            format!(
+                "a Job named {} that is not this object's is in the way; delete or rename it and ask again",
+                seed.name
+            )
+        } else {
+            format!("{}: {}", failure.reason, failure.message)
+        };
+        return echo(draft, request, RequestState::Failed, None, message);
+    }
+    draft.steps.push(Step::CreateJob(seed));
+}
+
+/// Ends a run: one that waits at once, one with a Job by intent first.
+fn cancel(draft: &mut Draft<'_>, request: &Request) {
+    let open: Vec<usize> = (0..draft.status.runs.len())
+        .filter(|i| !draft.status.runs[*i].result.is_final())
+        .collect();
+    let index = match &request.options.run {
+        Some(name) => open
+            .iter()
+            .copied()
+            .find(|i| draft.status.runs[*i].name == *name),
+        None if open.len() == 1 => open.first().copied(),
+        None => None,
+    };
+    let Some(index) = index else {
+        let names: Vec<&str> = open
+            .iter()
+            .map(|i| draft.status.runs[*i].name.as_str())
+            .collect();
+        let why = match (&request.options.run, names.as_slice()) {
+            (_, []) => "no run is active".to_owned(),
+            (Some(name), _) => format!("run {name} is not active; active: {}", names.join(", ")),
+            (None, _) => format!("several runs are active, name one: {}", names.join(", ")),
+        };
+        return echo(draft, request, RequestState::Refused, None, why);
+    };
+    let by = if request.by.is_empty() {
+        "a user"
+    } else {
+        &request.by
+    };
+    let message = clean(
+        &format!("cancelled by {by}. {}", request.reason),
+        MAX_MESSAGE,
+    );
+    let run = &mut draft.status.runs[index];
+    let name = run.name.clone();
+    if run.job_uid.is_some() {
+        run.intent = Some(CANCELLED.to_owned());
+        run.message = message;
+        return echo(
+            draft,
+            request,
+            RequestState::Running,
+            Some(name),
+            String::new(),
+        );
+    }
+    let closing = Closing {
+        result: RunResult::Skipped,
+        reason: CANCELLED.to_owned(),
+        message,
+        at: draft.now,
+    };
+    ledger::close(&mut draft.status, index, closing);
+    echo(
+        draft,
+        request,
+        RequestState::Succeeded,
+        Some(name),
+        "it had not started".to_owned(),
+    );
+}
+
+/// Enters the answer.
+fn echo(
+    draft: &mut Draft<'_>,
+    request: &Request,
+    state: RequestState,
+    job: Option<String>,
+    message: String,
+) {
+    if state == RequestState::Refused {
+        let note = format!("{} refused: {message}", request.action.as_str());
+        draft.event(request.id.clone(), "RequestRefused", true, "Request", note);
+    }
+    let entry = RequestStatus {
+        id: request.id.clone(),
+        action: request.action,
+        by: clean(&request.by, 128),
+        at: parse_rfc3339(&request.at).map(to_k8s),
+        reason: clean(&request.reason, 256),
+        state,
+        job,
+        message: clean(&message, MAX_MESSAGE),
+    };
+    draft.status.requests.insert(0, entry);
+    draft.status.requests.truncate(MAX_REQUESTS);
+}
+
+/// Brings the open requests up to date with their runs and Jobs.
+fn carry_on(draft: &mut Draft<'_>) {
+    for index in 0..draft.status.requests.len() {
+        let request = &draft.status.requests[index];
+        if !matches!(request.state, RequestState::Running | RequestState::Queued) {
+            continue;
+        }
+        let moved = match request.action {
+            Action::Backup => run_of(draft, &request.id).map(|run| (state_of(run), words(run))),
+            Action::Cancel => cancelled(draft, request.job.as_deref()),
+            _ => action_job(draft, &request.id.clone()),
+        };
+        if let Some((state, message)) = moved {
+            draft.status.requests[index].state = state;
+            draft.status.requests[index].message = clean(&message, MAX_MESSAGE);
+        }
+    }
+}
+
+fn state_of(run: &Run) -> RequestState {
+    match run.result {
+        RunResult::Waiting => RequestState::Queued,
+        RunResult::Running => RequestState::Running,
+        RunResult::Succeeded => RequestState::Succeeded,
+        RunResult::Failed | RunResult::Skipped => RequestState::Failed,
+    }
+}
+
+fn words(run: &Run) -> String {
+    match (run.result, run.message.is_empty()) {
+        (RunResult::Running, _) => String::new(),
+        (_, true) => run.reason.clone(),
+        (RunResult::Waiting, false) => run.message.clone(),
+        (_, false) => format!("{}: {}", run.reason, run.message),
+    }
+}
+
+fn cancelled(draft: &Draft<'_>, run: Option<&str>) -> Option<(RequestState, String)> {
+    let run = draft.status.runs.iter().find(|r| Some(&*r.name) == run)?;
+    match run.result {
+        RunResult::Waiting | RunResult::Running => None,
+        _ if run.reason == CANCELLED => {
+            Some((RequestState::Succeeded, "the run was stopped".into()))
+        }
+        other => Some((
+            RequestState::Failed,
+            format!(
+                "the run ended before it was stopped: {} ({})",
+                other.as_str(),
+                run.reason
+            ),
+        )),
+    }
+}
+
+/// Where the Job of another action stands.
+fn action_job(draft: &mut Draft<'_>, id: &str) -> Option<(RequestState, String)> {
+    let Some(job) = job_of(draft, id) else {
+        if !draft.seen.live {
+            draft.needs_live = true;
+            return None;
+        }
+        return Some((
+            RequestState::Failed,
+            "its Job was deleted before its outcome was seen".into(),
+        ));
+    };
+    let pods: Vec<&PodDigest> = draft
+        .seen
+        .pods
+        .iter()
+        .filter(|p| p.job_uid == job.uid)
+        .collect();
+    match outcome::of(job, &pods, true, draft.now) {
+        outcome::Verdict::Open => None,
+        outcome::Verdict::Await(until) => {
+            draft.wake_at(until);
+            None
+        }
+        outcome::Verdict::Final(closing, report) => {
+            if let Some(report) = report {
+                verified(draft, &report);
+            }
+            let good = closing.result == RunResult::Succeeded;
+            let state = if good {
+                RequestState::Succeeded
+            } else {
+                RequestState::Failed
+            };
+            Some((state, format!("{}: {}", closing.reason, closing.message)))
+        }
+    }
+}
+
+/// Notes a verification in the run it speaks of.
+fn verified(draft: &mut Draft<'_>, report: &Report) {
+    let Some(verification) = &report.verification else {
+        return;
+    };
+    if verification.passed && verification.mode == "Restore" {
+        draft.status.last_verified_time = Some(verification.time.clone());
+    }
+    if let Some(run) = draft.status.runs.iter_mut().find(|r| r.name == report.run) {
+        run.verification = Some(verification.clone());
+    }
+    let now = draft.now;
+    let generation = draft.seen.object.generation;
+    let reason = if verification.passed {
+        "Passed"
+    } else {
+        "Failed"
+    };
+    crds::condition::set(
+        &mut draft.status.conditions,
+        crds::condition::VERIFIED,
+        verification.passed,
+        reason,
+        verification.message.clone(),
+        generation,
+        now,
+    );
+}

@@ -1,0 +1,246 @@
+//! Runs and their Jobs: which belongs to which, and how each ended.
+
+use chrono::{DateTime, Duration, Utc};
+use crds::report::{Report, clean};
+use crds::request::Action;
+use crds::run::{MAX_MESSAGE, Run, RunResult, Trigger};
+use crds::status::MAX_RUNS;
+use crds::time::{from_k8s, to_k8s};
+
+use super::ledger::{self, Closing};
+use super::observed::{JobDigest, PodDigest};
+use super::outcome::{self, Verdict};
+use super::plan::Draft;
+use super::slots;
+
+/// Reason of a run whose Job vanished before its end was seen.
+const JOB_DELETED: &str = "JobDeleted";
+
+/// Gives every backup Job its run: known ones by UID, slot or request, new ones are entered.
+pub(super) fn match_jobs(draft: &mut Draft<'_>) {
+    let mut jobs: Vec<&JobDigest> = draft.seen.jobs.iter().collect();
+    jobs.retain(|j| j.action == Action::Backup);
+    jobs.sort_by(|a, b| (a.slot, a.created, &a.name).cmp(&(b.slot, b.created, &b.name)));
+    for job in jobs {
+        match draft.status.runs.iter_mut().find(|r| same(r, job)) {
+            Some(run) => {
+                if run.result == RunResult::Waiting {
+                    run.result = RunResult::Running;
+                    run.reason.clear();
+                    run.message.clear();
+                    started(draft, job);
+                }
+            }
+            None => enter(draft, job),
+        }
+    }
+    for run in &mut draft.status.runs {
+        if let Some(job) = draft.seen.jobs.iter().find(|j| same(run, j)) {
+            run.name = job.name.to_string();
+            run.job_uid = Some(job.uid.to_string());
+            run.start_time.get_or_insert(to_k8s(job.created));
+        }
+    }
+}
+
+/// True if the Job is this run's.
+fn same(run: &Run, job: &JobDigest) -> bool {
+    if let Some(uid) = &run.job_uid {
+        return **uid == *job.uid;
+    }
+    match run.trigger {
+        Trigger::Schedule => {
+            job.trigger == Trigger::Schedule && run.slot.as_ref().map(from_k8s) == job.slot
+        }
+        Trigger::Manual => run.request_id.as_deref() == job.request_id.as_deref(),
+        Trigger::Immediate => job.trigger == Trigger::Immediate,
+    }
+}
+
+fn started(draft: &mut Draft<'_>, job: &JobDigest) {
+    if let Some(slot) = job.slot {
+        let last = draft.status.last_schedule_time.as_ref().map(from_k8s);
+        draft.status.last_schedule_time = Some(to_k8s(last.map_or(slot, |l| l.max(slot))));
+    }
+}
+
+/// Enters a Job that has no run yet.
+fn enter(draft: &mut Draft<'_>, job: &JobDigest) {
+    let begins = draft.seen.status.accounted_until.is_none();
+    let until = slots::accounted(&draft.status, draft.seen.object.created);
+    let mut run = Run::new(&*job.name, job.trigger, RunResult::Running);
+    run.job_uid = Some(job.uid.to_string());
+    run.slot = job.slot.map(to_k8s);
+    run.request_id = job.request_id.as_deref().map(str::to_owned);
+    run.start_time = Some(to_k8s(job.created));
+    match job.slot {
+        Some(slot) if slot > until => {
+            if let Some(schedule) = slots::stored(&draft.status, &draft.seen.settings) {
+                let before = slot - Duration::seconds(1);
+                let suspended = draft.status.suspended_since.as_ref().map(from_k8s);
+                slots::pass_over(
+                    draft,
+                    &schedule,
+                    before,
+                    suspended.map(|s| (s, before)),
+                    None,
+                );
+            }
+            draft.status.accounted_until = Some(to_k8s(slot));
+            slots::drop_waiting(draft, None);
+            ledger::open(&mut draft.status, run);
+            started(draft, job);
+        }
+        Some(_) if begins => {
+            ledger::open(&mut draft.status, run);
+            started(draft, job);
+        }
+        Some(_) if job.is_active() => ledger::reopen(&mut draft.status, run),
+        Some(_) => {}
+        None if left_the_list(draft, job) => {}
+        None => ledger::open(&mut draft.status, run),
+    }
+}
+
+/// True if a finished manual Job's run was cut from the list before.
+fn left_the_list(draft: &Draft<'_>, job: &JobDigest) -> bool {
+    let oldest = draft
+        .status
+        .runs
+        .iter()
+        .filter_map(|r| r.start_time.as_ref())
+        .map(from_k8s)
+        .min();
+    draft.status.runs.len() >= MAX_RUNS
+        && !job.is_active()
+        && oldest.is_some_and(|oldest| job.created <= oldest)
+}
+
+/// Ends runs whose Job has finished or is gone.
+pub(super) fn settle(draft: &mut Draft<'_>) {
+    let seen = draft.seen;
+    for index in 0..draft.status.runs.len() {
+        let run = &draft.status.runs[index];
+        let Some(uid) = run.job_uid.clone() else {
+            continue;
+        };
+        let job = seen.jobs.iter().find(|j| *j.uid == *uid);
+        let pods: Vec<&PodDigest> = seen.pods.iter().filter(|p| *p.job_uid == *uid).collect();
+        match job {
+            None if run.job_gone => {}
+            None if !seen.live && !run.result.is_final() => draft.needs_live = true,
+            None => vanished(draft, index, &pods),
+            Some(_) if run.result.is_final() => {}
+            Some(job) => judge(draft, index, job, &pods),
+        }
+    }
+}
+
+/// A run whose Job exists.
+fn judge(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDigest]) {
+    match outcome::of(job, pods, draft.seen.settings.own_image, draft.now) {
+        Verdict::Open => progress(&mut draft.status.runs[index], pods),
+        Verdict::Await(until) => draft.wake_at(until),
+        Verdict::Final(mut closing, report) => {
+            let run = &mut draft.status.runs[index];
+            match (&report, outcome::newest_end(pods)) {
+                (Some(report), _) => outcome::note_report(run, report),
+                (None, Some(end)) => run.exit_code = Some(end.exit_code),
+                (None, None) => {}
+            }
+            // A failing attempt was noted while the Job was active; its pod may be gone by now.
+            let noted = report.is_none() && pods.is_empty() && !run.reason.is_empty();
+            if noted && closing.result == RunResult::Failed {
+                closing.reason.clone_from(&run.reason);
+                closing.message.clone_from(&run.message);
+            }
+            finish(draft, index, closing);
+        }
+    }
+}
+
+/// What an attempt said, while the Job goes on.
+fn progress(run: &mut Run, pods: &[&PodDigest]) {
+    let Some(end) = outcome::newest_end(pods).filter(|e| e.exit_code != 0) else {
+        return;
+    };
+    let (reason, message) = match Report::parse(&end.message) {
+        Some(report) if !report.reason.is_empty() => (report.reason, report.message),
+        _ => outcome::from_exit(end),
+    };
+    run.reason = outcome::named(&reason, "Failed");
+    run.message = clean(&format!("an attempt failed: {message}"), MAX_MESSAGE);
+    run.exit_code = Some(end.exit_code);
+}
+
+/// A run whose Job does not exist any more.
+fn vanished(draft: &mut Draft<'_>, index: usize, pods: &[&PodDigest]) {
+    let run = &mut draft.status.runs[index];
+    run.job_gone = true;
+    if run.result.is_final() {
+        return;
+    }
+    let report = outcome::newest_end(pods).and_then(|end| Report::parse(&end.message));
+    if let Some(report) = &report {
+        outcome::note_report(run, report);
+    }
+    let good = report.as_ref().is_some_and(|r| r.good == Some(true));
+    let (reason, message) = match (&run.intent, report) {
+        (_, Some(report)) if good => (outcome::named(&report.reason, "Completed"), report.message),
+        (Some(intent), _) if !run.reason.is_empty() && intent == super::control::NEVER_STARTED => {
+            (run.reason.clone(), run.message.clone())
+        }
+        (Some(intent), _) => (intent.clone(), run.message.clone()),
+        (None, _) => (
+            JOB_DELETED.to_owned(),
+            "the Job was deleted before its outcome was seen; run it again with `kubectl backup run-now`".to_owned(),
+        ),
+    };
+    let closing = Closing {
+        result: if good {
+            RunResult::Succeeded
+        } else {
+            RunResult::Failed
+        },
+        reason,
+        message,
+        at: draft.now,
+    };
+    finish(draft, index, closing);
+}
+
+/// Closes a run and tells of it once.
+fn finish(draft: &mut Draft<'_>, index: usize, closing: Closing) {
+    let run = &draft.status.runs[index];
+    let good = closing.result == RunResult::Succeeded;
+    let stored = run
+        .stored_bytes
+        .map(|b| format!(", {} stored", ledger::size(b)));
+    let text = if closing.message.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", closing.message)
+    };
+    let note = if good {
+        format!(
+            "run {} succeeded ({}){}",
+            run.name,
+            closing.reason,
+            stored.unwrap_or_default()
+        )
+    } else {
+        format!("run {} failed ({}){text}", run.name, closing.reason)
+    };
+    let event = if good {
+        "BackupSucceeded"
+    } else {
+        "BackupFailed"
+    };
+    draft.event(run.name.clone(), event, !good, "Backup", note);
+    ledger::close(&mut draft.status, index, closing);
+}
+
+/// When the run's pod must be running at the latest.
+pub(super) fn startup_ends(job: &JobDigest, seconds: i64) -> DateTime<Utc> {
+    job.created + Duration::seconds(seconds.clamp(1, 365 * 86_400))
+}

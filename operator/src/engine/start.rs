@@ -1,0 +1,290 @@
+//! Starting runs: what is due, what holds it back.
+
+use chrono::{DateTime, Duration, Utc};
+use crds::condition::reason::FAILED_CREATE;
+use crds::mysql_backup::ConcurrencyPolicy;
+use crds::names;
+use crds::request::{Action, Options};
+use crds::run::{Run, RunResult, Trigger};
+use crds::schedule::Schedule;
+use crds::time::{from_k8s, rfc3339, rfc3339_in, to_k8s};
+
+use super::ledger::{self, REPLACED};
+use super::observed::{JobDigest, StartFailure};
+use super::plan::{Draft, Seed, Step};
+use super::slots;
+
+/// A run is active and the policy lets none start beside it.
+pub(super) const FORBID: &str = "ConcurrencyForbid";
+/// The active run is being replaced.
+const REPLACING: &str = "Replacing";
+/// `--max-active-runs` is reached.
+pub(super) const LIMIT: &str = "MaxActiveRuns";
+/// A held run is looked at again at least this often, should no event do it.
+const RECHECK: Duration = Duration::seconds(30);
+
+/// Why a run may not start now.
+#[derive(Debug, PartialEq)]
+pub(super) struct Hold {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+/// Starts the newest due slot; older ones are accounted as not started (CronJob rule 22, and 24
+/// done exactly).
+pub(super) fn due(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
+    let Some(schedule) = schedule else {
+        return immediate(draft);
+    };
+    let from = slots::accounted(&draft.status, draft.now);
+    let anchor = slots::anchor(&draft.status, draft.seen);
+    let Some(slot) = schedule.newest_in(from, draft.now, anchor) else {
+        return;
+    };
+    if slots::skip_until(draft.seen).is_some_and(|until| slot <= until) {
+        slots::drop_waiting(draft, Some(slots::BY_USER));
+        slots::pass_over(draft, schedule, slot, None, None);
+        return;
+    }
+    let start = slots::start_of(draft.seen, schedule, slot);
+    if draft.now < start {
+        draft.wake_at(start);
+        return;
+    }
+    if !draft.seen.live && slot < draft.seen.leading_since {
+        draft.needs_live = true;
+        return;
+    }
+    slots::pass_over(draft, schedule, slot - Duration::seconds(1), None, None);
+    slots::drop_waiting(draft, None);
+    if slots::too_late(draft.seen, slot, draft.now) {
+        slots::pass_over(draft, schedule, slot, None, Some(slots::DEADLINE));
+        return;
+    }
+    if let Some(hold) = start_slot(draft, schedule, slot) {
+        let mut run = Run::new(
+            slot_name(draft, slot),
+            Trigger::Schedule,
+            RunResult::Waiting,
+        );
+        run.slot = Some(to_k8s(slot));
+        run.reason = hold.reason.to_owned();
+        run.message.clone_from(&hold.message);
+        held(draft, &run);
+        draft.status.accounted_until = Some(to_k8s(slot));
+        ledger::open(&mut draft.status, run);
+    }
+}
+
+/// Tells once that a slot waits.
+fn held(draft: &mut Draft<'_>, run: &Run) {
+    let slot = run
+        .slot
+        .as_ref()
+        .map_or_else(String::new, |s| rfc3339(from_k8s(s)));
+    let (event, warning) = match run.reason.as_str() {
+        FAILED_CREATE => (FAILED_CREATE, true),
+        LIMIT => ("StartLimited", false),
+        _ => ("JobAlreadyActive", false),
+    };
+    let note = format!("the slot {slot} waits: {}", run.message);
+    draft.event(run.name.clone(), event, warning, "Start", note);
+}
+
+/// Starts what waits, when nothing holds it back any more.
+pub(super) fn waiting(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
+    let until = slots::accounted(&draft.status, draft.now);
+    let anchor = slots::anchor(&draft.status, draft.seen);
+    let newer = schedule.is_some_and(|s| s.newest_in(until, draft.now, anchor).is_some());
+    for index in 0..draft.status.runs.len() {
+        let run = draft.status.runs[index].clone();
+        if run.result != RunResult::Waiting {
+            continue;
+        }
+        let hold = match (run.trigger, run.slot.as_ref().map(from_k8s), schedule) {
+            (Trigger::Schedule, Some(slot), Some(schedule)) => {
+                if draft.seen.settings.suspend || newer {
+                    continue;
+                }
+                if slots::too_late(draft.seen, slot, draft.now) {
+                    return slots::drop_waiting(draft, Some(slots::DEADLINE));
+                }
+                start_slot(draft, schedule, slot)
+            }
+            (Trigger::Manual, ..) => start_manual(draft, &run),
+            _ => None,
+        };
+        if let Some(hold) = hold {
+            draft.status.runs[index].reason = hold.reason.to_owned();
+            draft.status.runs[index].message = hold.message;
+        }
+    }
+}
+
+/// Plans the Job of a slot, or says what holds it back.
+fn start_slot(draft: &mut Draft<'_>, schedule: &Schedule, slot: DateTime<Utc>) -> Option<Hold> {
+    if let Some(hold) = blocked(draft, Trigger::Schedule) {
+        if hold.reason == REPLACING {
+            replace(draft, slot);
+        }
+        return Some(hold);
+    }
+    let name = slot_name(draft, slot);
+    let seed = Seed {
+        name,
+        trigger: Trigger::Schedule,
+        slot: Some(slot),
+        scheduled_at: Some(rfc3339_in(slot, schedule.zone())),
+        request_id: None,
+        action: Action::Backup,
+        options: Options::default(),
+    };
+    if let Some(deadline) = draft.seen.settings.starting_deadline {
+        // Should the POST fail without an answer, the slot is looked at when it is too late.
+        draft.wake_at(slot + Duration::seconds(deadline.min(86_400 * 365) + 1));
+    }
+    create(draft, seed)
+}
+
+/// Plans a queued manual run.
+fn start_manual(draft: &mut Draft<'_>, run: &Run) -> Option<Hold> {
+    let id = run.request_id.as_deref()?;
+    if let Some(hold) = blocked(draft, Trigger::Manual) {
+        return Some(hold);
+    }
+    let seed = manual_seed(draft, id, Action::Backup, Options::default());
+    create(draft, seed)
+}
+
+/// What a request's Job is for.
+pub(super) fn manual_seed(draft: &Draft<'_>, id: &str, action: Action, options: Options) -> Seed {
+    let object = &draft.seen.object;
+    Seed {
+        name: names::manual_name(&object.name, &object.uid, id),
+        trigger: Trigger::Manual,
+        slot: None,
+        scheduled_at: None,
+        request_id: Some(id.to_owned()),
+        action,
+        options,
+    }
+}
+
+/// The one run of an object without a schedule: only if it never had a run.
+fn immediate(draft: &mut Draft<'_>) {
+    let seen = draft.seen;
+    let never =
+        draft.status.runs.is_empty() && draft.status.totals.is_none_or(|t| t.due + t.manual == 0);
+    if seen.settings.schedule.is_some() || draft.status.schedule.is_some() || !never {
+        return;
+    }
+    if !seen.live {
+        draft.needs_live = true;
+        return;
+    }
+    let seed = Seed {
+        name: names::immediate_name(&seen.object.name, &seen.object.uid),
+        trigger: Trigger::Immediate,
+        slot: None,
+        scheduled_at: None,
+        request_id: None,
+        action: Action::Backup,
+        options: Options::default(),
+    };
+    create(draft, seed);
+}
+
+/// Adds the creation, unless it failed a moment ago.
+pub(super) fn create(draft: &mut Draft<'_>, seed: Seed) -> Option<Hold> {
+    let hold = failure(draft, &seed.name).filter(|f| !f.taken).map(|f| {
+        (
+            f.retry_at,
+            Hold {
+                reason: FAILED_CREATE,
+                message: format!("{}: {}", f.reason, f.message),
+            },
+        )
+    });
+    let due = hold
+        .as_ref()
+        .is_none_or(|(retry_at, _)| *retry_at <= draft.now);
+    if let Some((retry_at, _)) = &hold {
+        draft.wake_at((*retry_at).max(draft.now + Duration::seconds(1)));
+    }
+    if due {
+        draft.steps.push(Step::CreateJob(seed));
+    }
+    hold.map(|(_, hold)| hold)
+}
+
+pub(super) fn failure<'a>(draft: &Draft<'a>, name: &str) -> Option<&'a StartFailure> {
+    draft.seen.failures.iter().find(|f| f.name == name)
+}
+
+/// The Job's name: the plain one, unless a stranger has it (CronJob rule 37).
+fn slot_name(draft: &Draft<'_>, slot: DateTime<Utc>) -> String {
+    let object = &draft.seen.object;
+    let plain = names::slot_name(&object.name, &object.uid, slot);
+    if failure(draft, &plain).is_some_and(|f| f.taken) {
+        return names::hashed_slot_name(&object.name, &object.uid, slot);
+    }
+    plain
+}
+
+/// What keeps a run of this trigger from starting now (CronJob rule 34). A manual run neither
+/// replaces nor is replaced.
+pub(super) fn blocked(draft: &mut Draft<'_>, trigger: Trigger) -> Option<Hold> {
+    let policy = draft.seen.settings.concurrency;
+    if policy != ConcurrencyPolicy::Allow
+        && let Some(hold) = beside(draft, policy, trigger)
+    {
+        return Some(hold);
+    }
+    let message = draft.seen.room.full()?;
+    draft.wake_at(draft.now + RECHECK);
+    Some(Hold {
+        reason: LIMIT,
+        message,
+    })
+}
+
+/// What runs already, or is about to by this very plan.
+fn beside(draft: &Draft<'_>, policy: ConcurrencyPolicy, trigger: Trigger) -> Option<Hold> {
+    let replaces = policy == ConcurrencyPolicy::Replace && trigger == Trigger::Schedule;
+    let planned = draft.steps.iter().find_map(|s| match s {
+        Step::CreateJob(seed) if seed.action == Action::Backup => Some(seed.name.clone()),
+        _ => None,
+    });
+    let hold = |name: &str, reason| Hold {
+        reason,
+        message: match reason {
+            REPLACING => format!("run {name} is being stopped, concurrencyPolicy is Replace"),
+            _ => format!("run {name} is active, concurrencyPolicy is {policy:?}"),
+        },
+    };
+    if let Some(name) = planned {
+        return Some(hold(&name, FORBID));
+    }
+    let mut active = draft
+        .seen
+        .jobs
+        .iter()
+        .filter(|j| j.is_active() && j.action == Action::Backup);
+    let kept = |j: &&JobDigest| !replaces || j.trigger != Trigger::Schedule;
+    let reason = |j: &JobDigest| if kept(&j) { FORBID } else { REPLACING };
+    let first = active.clone().find(kept).or(active.next())?;
+    Some(hold(&first.name, reason(first)))
+}
+
+/// Writes the intent to replace into every active run of the schedule.
+fn replace(draft: &mut Draft<'_>, slot: DateTime<Utc>) {
+    for run in &mut draft.status.runs {
+        if run.trigger == Trigger::Schedule
+            && run.result == RunResult::Running
+            && run.intent.is_none()
+        {
+            run.intent = Some(REPLACED.to_owned());
+            run.message = format!("replaced by the slot {}", rfc3339(slot));
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! The Job of a run. PURE.
+
+use std::collections::BTreeMap;
+
+use crds::labels;
+use crds::mysql_backup::{ImagePullPolicy, MysqlBackupSpec, RestartPolicy, VolumeDestination};
+use crds::request::Action;
+use crds::run::{ObjectId, RunDestination, RunId, RunSpec, SPEC_ENV, SPEC_VERSION};
+use crds::schedule::parse_go_duration;
+use k8s_openapi::api::batch::v1::{
+    Job, JobSpec, PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement,
+    PodFailurePolicyOnPodConditionsPattern, PodFailurePolicyRule,
+};
+use k8s_openapi::api::core::v1::{
+    Capabilities, Container, EmptyDirVolumeSource, EnvVar, EnvVarSource, ObjectFieldSelector,
+    PodSecurityContext, PodSpec, PodTemplateSpec, SeccompProfile, SecurityContext, Volume,
+    VolumeMount,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::observe::{self, STARTUP};
+use super::secrets;
+use crate::engine::{Object, Seed};
+
+/// Where a volume destination is mounted.
+const DESTINATION_MOUNT: &str = "/backup";
+/// Name of a volume destination's volume.
+const DESTINATION_VOLUME: &str = "backup-destination";
+/// Memory for option files of the dump client.
+const SCRATCH_MOUNT: &str = "/run/backup";
+/// Name of that volume.
+const SCRATCH_VOLUME: &str = "backup-scratch";
+/// User and group of our image.
+const UID: i64 = 65_532;
+/// Seconds to SIGKILL where the spec is silent.
+const GRACE: i64 = 60;
+/// Retries where the spec is silent.
+const BACKOFF_LIMIT: i32 = 2;
+
+/// Builds the Job of a run.
+///
+/// # Errors
+/// A sentence, where the spec can't be said as a Job.
+pub(super) fn build(
+    object: &Object,
+    api_version: &str,
+    spec: &MysqlBackupSpec,
+    seed: &Seed,
+    runner_image: &str,
+) -> Result<Job, String> {
+    let own = observe::is_own(spec, runner_image);
+    let (labels, annotations) = metadata(object, spec, seed);
+    let pod = pod(object, spec, seed, runner_image, own)?;
+    Ok(Job {
+        metadata: ObjectMeta {
+            name: Some(seed.name.clone()),
+            namespace: Some(object.namespace.clone()),
+            labels: Some(labels.clone()),
+            annotations: Some(annotations.clone()),
+            owner_references: Some(vec![OwnerReference {
+                api_version: api_version.to_owned(),
+                kind: object.kind.clone(),
+                name: object.name.clone(),
+                uid: object.uid.clone(),
+                controller: Some(true),
+                block_owner_deletion: Some(true),
+            }]),
+            ..ObjectMeta::default()
+        },
+        spec: Some(JobSpec {
+            backoff_limit: Some(spec.backoff_limit.unwrap_or(BACKOFF_LIMIT)),
+            active_deadline_seconds: active_deadline(spec, own),
+            pod_failure_policy: failure_policy(spec, own),
+            pod_replacement_policy: Some("Failed".to_owned()),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta {
+                    labels: Some(labels),
+                    annotations: Some(annotations),
+                    ..ObjectMeta::default()
+                }),
+                spec: Some(pod),
+            },
+            ..JobSpec::default()
+        }),
+        ..Job::default()
+    })
+}
+
+type Pairs = BTreeMap<String, String>;
+
+/// Labels and annotations of Job and pod: the user's, then ours.
+fn metadata(object: &Object, spec: &MysqlBackupSpec, seed: &Seed) -> (Pairs, Pairs) {
+    let user = spec.pod_metadata.clone().unwrap_or_default();
+    let (mut labels, mut annotations) = (user.labels, user.annotations);
+    let mut label = |key: &str, value: &str| labels.insert(key.to_owned(), value.to_owned());
+    label(labels::MANAGED_BY, labels::MANAGER);
+    label(labels::OWNER_UID, &object.uid);
+    let mut note = |key: &str, value: &str| annotations.insert(key.to_owned(), value.to_owned());
+    note(labels::OWNER_KIND, &object.kind);
+    note(labels::OWNER_NAME, &object.name);
+    note(labels::TRIGGER, seed.trigger.as_str());
+    if let Some(at) = &seed.scheduled_at {
+        note(labels::SCHEDULED_AT, at);
+    }
+    if let Some(id) = &seed.request_id {
+        note(labels::REQUEST_ID, id);
+    }
+    if seed.action != Action::Backup {
+        note(labels::ACTION, seed.action.as_str());
+    }
+    (labels, annotations)
+}
+
+fn pod(
+    object: &Object,
+    spec: &MysqlBackupSpec,
+    seed: &Seed,
+    runner_image: &str,
+    own: bool,
+) -> Result<PodSpec, String> {
+    let mut volumes = spec.volumes.clone();
+    let mut mounts = spec.volume_mounts.clone();
+    let mut files = secrets::Files::default();
+    let run = run_spec(object, spec, seed, own, &mut files);
+    if let Some(volume) = spec.destination.as_ref().and_then(|d| d.volume.as_ref()) {
+        volumes.push(destination_volume(volume));
+        mounts.push(mount(DESTINATION_VOLUME, DESTINATION_MOUNT));
+    }
+    if let Some((volume, at)) = files.volume() {
+        volumes.push(volume);
+        mounts.push(at);
+    }
+    if own {
+        volumes.push(scratch());
+        mounts.push(mount(SCRATCH_VOLUME, SCRATCH_MOUNT));
+    }
+    let container = Container {
+        name: labels::CONTAINER.to_owned(),
+        image: Some(
+            spec.image
+                .clone()
+                .unwrap_or_else(|| runner_image.to_owned()),
+        ),
+        image_pull_policy: spec.image_pull_policy.map(pull_policy).map(str::to_owned),
+        args: some(spec.args.clone()),
+        env: Some(env(spec, &run)?),
+        env_from: some(spec.env_from.clone()),
+        volume_mounts: some(mounts),
+        resources: spec.resources.clone(),
+        security_context: container_security(spec, own)?,
+        termination_message_policy: Some("File".to_owned()),
+        ..Container::default()
+    };
+    Ok(PodSpec {
+        containers: vec![container],
+        restart_policy: Some(restart_policy(spec).to_owned()),
+        volumes: some(volumes),
+        node_selector: (!spec.node_selector.is_empty()).then(|| spec.node_selector.clone()),
+        tolerations: some(spec.tolerations.clone()),
+        affinity: spec.affinity.clone(),
+        priority_class_name: spec.priority_class_name.clone(),
+        service_account_name: spec.service_account_name.clone(),
+        image_pull_secrets: some(spec.image_pull_secrets.clone()),
+        automount_service_account_token: own.then_some(false),
+        enable_service_links: own.then_some(false),
+        security_context: pod_security(spec, own)?,
+        termination_grace_period_seconds: Some(grace(spec)),
+        ..PodSpec::default()
+    })
+}
+
+/// What the runner is told; it holds no secret.
+fn run_spec(
+    object: &Object,
+    spec: &MysqlBackupSpec,
+    seed: &Seed,
+    own: bool,
+    files: &mut secrets::Files,
+) -> RunSpec {
+    let options = serde_json::to_value(&seed.options).unwrap_or_default();
+    RunSpec {
+        version: SPEC_VERSION,
+        action: seed.action,
+        object: ObjectId {
+            kind: object.kind.clone(),
+            namespace: object.namespace.clone(),
+            name: object.name.clone(),
+            uid: object.uid.clone(),
+        },
+        run: RunId {
+            name: seed.name.clone(),
+            slot: seed.slot.map(crds::time::rfc3339),
+            trigger: seed.trigger,
+        },
+        cluster_id: String::new(),
+        source: secrets::source(spec, files),
+        destination: destination(spec, files),
+        compression: spec.compression,
+        encryption: spec.encryption.clone(),
+        recipients_file: secrets::recipients(spec, files),
+        identity_file: secrets::identity(spec, seed.action, files),
+        retention: spec.retention.clone(),
+        notifications: secrets::notifications(spec, files),
+        timeout_seconds: own.then(|| timeout(spec)).flatten(),
+        options: if options == serde_json::json!({}) {
+            Value::Null
+        } else {
+            options
+        },
+    }
+}
+
+fn destination(spec: &MysqlBackupSpec, files: &mut secrets::Files) -> Option<RunDestination> {
+    let destination = spec.destination.as_ref()?;
+    let path = destination.volume.as_ref().map(|volume| {
+        let below = volume.path.as_deref().unwrap_or("").trim_matches('/');
+        format!("{DESTINATION_MOUNT}/{below}")
+            .trim_end_matches('/')
+            .to_owned()
+    });
+    let s3 = destination.s3.as_ref().map(|s3| secrets::s3(s3, files));
+    Some(RunDestination { path, s3 })
+}
+
+/// The environment: the user's with the last of each name (as an apply would keep it), then ours.
+/// `$` is doubled, else the kubelet would expand `$(NAME)` within.
+fn env(spec: &MysqlBackupSpec, run: &RunSpec) -> Result<Vec<EnvVar>, String> {
+    let text = serde_json::to_string(run).map_err(|e| format!("run spec: {e}"))?;
+    let field = |path: &str| EnvVarSource {
+        field_ref: Some(ObjectFieldSelector {
+            field_path: path.to_owned(),
+            api_version: None,
+        }),
+        ..EnvVarSource::default()
+    };
+    let mut all = spec.backup_envs.clone();
+    all.push(EnvVar {
+        name: SPEC_ENV.to_owned(),
+        value: Some(text.replace('$', "$$")),
+        value_from: None,
+    });
+    for (name, path) in [
+        ("BACKUP_POD_NAME", "metadata.name"),
+        ("BACKUP_POD_UID", "metadata.uid"),
+    ] {
+        all.push(EnvVar {
+            name: name.to_owned(),
+            value: None,
+            value_from: Some(field(path)),
+        });
+    }
+    let last = |i: usize, name: &str| !all[i + 1..].iter().any(|later| later.name == name);
+    let kept: Vec<bool> = all
+        .iter()
+        .enumerate()
+        .map(|(i, e)| last(i, &e.name))
+        .collect();
+    let mut keep = kept.into_iter();
+    all.retain(|_| keep.next().unwrap_or(true));
+    Ok(all)
+}
+
+fn destination_volume(volume: &VolumeDestination) -> Volume {
+    Volume {
+        name: DESTINATION_VOLUME.to_owned(),
+        persistent_volume_claim: volume.persistent_volume_claim.clone(),
+        nfs: volume.nfs.clone(),
+        host_path: volume.host_path.clone(),
+        csi: volume.csi.clone(),
+        ephemeral: volume.ephemeral.clone(),
+        empty_dir: volume.empty_dir.clone(),
+        ..Volume::default()
+    }
+}
+
+fn scratch() -> Volume {
+    Volume {
+        name: SCRATCH_VOLUME.to_owned(),
+        empty_dir: Some(EmptyDirVolumeSource {
+            medium: Some("Memory".to_owned()),
+            size_limit: Some(Quantity("64Mi".to_owned())),
+        }),
+        ..Volume::default()
+    }
+}
+
+fn mount(name: &str, path: &str) -> VolumeMount {
+    VolumeMount {
+        name: name.to_owned(),
+        mount_path: path.to_owned(),
+        ..VolumeMount::default()
+    }
+}
+
+/// The user's pod security context over ours; a user's own image gets the user's alone.
+fn pod_security(spec: &MysqlBackupSpec, own: bool) -> Result<Option<PodSecurityContext>, String> {
+    if !own {
+        return Ok(spec.pod_security_context.clone());
+    }
+    let ours = PodSecurityContext {
+        run_as_non_root: Some(true),
+        run_as_user: Some(UID),
+        run_as_group: Some(UID),
+        fs_group: Some(UID),
+        fs_group_change_policy: Some("OnRootMismatch".to_owned()),
+        seccomp_profile: Some(SeccompProfile {
+            type_: "RuntimeDefault".to_owned(),
+            localhost_profile: None,
+        }),
+        ..PodSecurityContext::default()
+    };
+    overlay(&ours, spec.pod_security_context.as_ref()).map(Some)
+}
+
+fn container_security(
+    spec: &MysqlBackupSpec,
+    own: bool,
+) -> Result<Option<SecurityContext>, String> {
+    if !own {
+        return Ok(spec.security_context.clone());
+    }
+    let ours = SecurityContext {
+        allow_privilege_escalation: Some(false),
+        read_only_root_filesystem: Some(true),
+        capabilities: Some(Capabilities {
+            drop: Some(vec!["ALL".to_owned()]),
+            add: None,
+        }),
+        ..SecurityContext::default()
+    };
+    overlay(&ours, spec.security_context.as_ref()).map(Some)
+}
+
+/// `base` with every field `over` sets.
+fn overlay<T: Serialize + DeserializeOwned>(base: &T, over: Option<&T>) -> Result<T, String> {
+    let to_value = |v: &T| serde_json::to_value(v).map_err(|e| e.to_string());
+    let mut merged = to_value(base)?;
+    if let (Some(map), Some(Value::Object(over))) =
+        (merged.as_object_mut(), over.map(to_value).transpose()?)
+    {
+        map.extend(over);
+    }
+    serde_json::from_value(merged).map_err(|e| e.to_string())
+}
+
+/// Exit 2 of our runner means wrong settings, which no retry mends; an evicted pod burns no retry.
+fn failure_policy(spec: &MysqlBackupSpec, own: bool) -> Option<PodFailurePolicy> {
+    if spec.restart_policy != RestartPolicy::Never {
+        return None;
+    }
+    let settings = PodFailurePolicyRule {
+        action: "FailJob".to_owned(),
+        on_exit_codes: Some(PodFailurePolicyOnExitCodesRequirement {
+            container_name: Some(labels::CONTAINER.to_owned()),
+            operator: "In".to_owned(),
+            values: vec![crds::report::exit::SETTINGS],
+        }),
+        on_pod_conditions: None,
+    };
+    let disruption = PodFailurePolicyRule {
+        action: "Ignore".to_owned(),
+        on_exit_codes: None,
+        on_pod_conditions: Some(vec![PodFailurePolicyOnPodConditionsPattern {
+            type_: "DisruptionTarget".to_owned(),
+            status: "True".to_owned(),
+        }]),
+    };
+    let rules = if own {
+        vec![settings, disruption]
+    } else {
+        vec![disruption]
+    };
+    Some(PodFailurePolicy { rules })
+}
+
+/// Seconds the Job may take: as written, else TIMEOUT with time to start and to stop.
+fn active_deadline(spec: &MysqlBackupSpec, own: bool) -> Option<i64> {
+    let startup = spec.startup_deadline_seconds.unwrap_or(STARTUP);
+    let known = own.then(|| env_timeout(spec)).flatten();
+    spec.active_deadline_seconds
+        .or_else(|| known.map(|t| t.saturating_add(startup).saturating_add(grace(spec))))
+}
+
+/// Seconds after which the runner stops itself: TIMEOUT, else so that it is ahead of the Job.
+fn timeout(spec: &MysqlBackupSpec) -> Option<i64> {
+    let limit = spec
+        .active_deadline_seconds
+        .map(|s| (s - grace(spec)).max(1));
+    match (env_timeout(spec), limit) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// TIMEOUT of the environment: whole hours, or a Go duration.
+fn env_timeout(spec: &MysqlBackupSpec) -> Option<i64> {
+    let text = spec
+        .backup_envs
+        .iter()
+        .rev()
+        .find(|e| e.name == "TIMEOUT")?
+        .value
+        .as_deref()?
+        .trim();
+    let seconds = match text.parse::<i64>() {
+        Ok(hours) => hours.checked_mul(3600)?,
+        Err(_) => parse_go_duration(text).ok()?.div_euclid(1_000_000_000),
+    };
+    (seconds > 0).then_some(seconds)
+}
+
+fn grace(spec: &MysqlBackupSpec) -> i64 {
+    spec.termination_grace_period_seconds.unwrap_or(GRACE)
+}
+
+fn some<T>(items: Vec<T>) -> Option<Vec<T>> {
+    (!items.is_empty()).then_some(items)
+}
+
+fn pull_policy(policy: ImagePullPolicy) -> &'static str {
+    match policy {
+        ImagePullPolicy::Always => "Always",
+        ImagePullPolicy::IfNotPresent => "IfNotPresent",
+        ImagePullPolicy::Never => "Never",
+    }
+}
+
+fn restart_policy(spec: &MysqlBackupSpec) -> &'static str {
+    match spec.restart_policy {
+        RestartPolicy::OnFailure => "OnFailure",
+        RestartPolicy::Never => "Never",
+    }
+}

@@ -1,0 +1,49 @@
+//! Reads past every cache.
+
+use std::time::Duration;
+
+use crds::labels::OWNER_UID;
+use k8s_openapi::api::batch::v1::Job;
+use kube::api::{Api, ListParams};
+use kube::core::{ApiResource, DynamicObject};
+use thiserror::Error;
+
+use crate::context::Context;
+use crate::controller::job_digest;
+use crate::engine::{JobDigest, Object};
+
+/// Longest wait for one answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why a live read failed.
+#[derive(Debug, Error)]
+pub enum ObserveError {
+    /// No answer in time.
+    #[error("no answer to a live read within {PATIENCE:?}")]
+    Silent(#[from] tokio::time::error::Elapsed),
+    /// The API server refused or could not be reached.
+    #[error("failed to read the object and its Jobs live")]
+    Api(#[from] kube::Error),
+}
+
+/// The object, `None` if it is gone or another of the name, and its Jobs.
+pub(crate) async fn live(
+    ctx: &Context,
+    resource: &ApiResource,
+    object: &Object,
+) -> Result<Option<(DynamicObject, Vec<JobDigest>)>, ObserveError> {
+    let client = ctx.client.0.clone();
+    let objects: Api<DynamicObject> =
+        Api::namespaced_with(client.clone(), &object.namespace, resource);
+    let found = tokio::time::timeout(PATIENCE, objects.get_opt(&object.name)).await??;
+    let Some(found) = found.filter(|o| o.metadata.uid.as_deref() == Some(&*object.uid)) else {
+        return Ok(None);
+    };
+    let jobs: Api<Job> = Api::namespaced(client, &object.namespace);
+    let params = ListParams::default().labels(&format!("{OWNER_UID}={}", object.uid));
+    let list = tokio::time::timeout(PATIENCE, jobs.list(&params)).await??;
+    Ok(Some((
+        found,
+        list.items.iter().filter_map(job_digest).collect(),
+    )))
+}
