@@ -42,7 +42,13 @@ use crate::status::ScheduleStatus;
     printcolumn = r#"{"name":"Last-Verified","type":"date","priority":1,"jsonPath":".status.lastVerifiedTime"}"#,
     printcolumn = r#"{"name":"Suspended-Since","type":"string","priority":1,"jsonPath":".status.suspendedSince"}"#,
     printcolumn = r#"{"name":"Ready","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
-    printcolumn = r#"{"name":"Reason","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#
+    printcolumn = r#"{"name":"Reason","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
+    printcolumn = r#"{"name":"Last-Run","type":"string","priority":1,"jsonPath":".status.runs[0].startTime"}"#,
+    printcolumn = r#"{"name":"Last-End","type":"string","priority":1,"jsonPath":".status.runs[0].completionTime"}"#,
+    printcolumn = r#"{"name":"Keep","type":"integer","priority":1,"jsonPath":".spec.retention.keepLast"}"#,
+    printcolumn = r#"{"name":"Bucket","type":"string","priority":1,"jsonPath":".spec.destination.s3.bucket"}"#,
+    printcolumn = r#"{"name":"Claim","type":"string","priority":1,"jsonPath":".spec.destination.volume.persistentVolumeClaim.claimName"}"#,
+    printcolumn = r#"{"name":"Storage","type":"string","priority":1,"jsonPath":".spec.destination.storageRef.name"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MysqlBackupSpec {
