@@ -48,7 +48,9 @@ fn spec(object: &DynamicObject) -> Vec<Value> {
     defaults
         .into_iter()
         .filter(|(field, _)| spec.get(*field).is_none_or(Value::is_null))
-        .map(|(field, value)| json!({"op": "add", "path": format!("/spec/{field}"), "value": value}))
+        .map(
+            |(field, value)| json!({"op": "add", "path": format!("/spec/{field}"), "value": value}),
+        )
         .collect()
 }
 

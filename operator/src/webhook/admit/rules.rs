@@ -31,8 +31,9 @@ pub(super) fn check(
     }
     found.extend(spec.as_ref().and_then(|new| two_zones(new, old)));
     let known = old.map(|old| read(old).1).unwrap_or_default();
-    let (kept, new): (Vec<Problem>, Vec<Problem>) =
-        found.into_iter().partition(|problem| known.contains(problem));
+    let (kept, new): (Vec<Problem>, Vec<Problem>) = found
+        .into_iter()
+        .partition(|problem| known.contains(problem));
     let mut response = with_warnings(response, spec.as_ref(), &kept);
     if !new.is_empty() {
         response.allowed = false;
@@ -85,7 +86,9 @@ fn with_warnings(
     let still = kept
         .iter()
         .map(|problem| format!("still wrong, so that no backup runs: {problem}"));
-    let risky = spec.map(validate::mysql_backup_warnings).unwrap_or_default();
+    let risky = spec
+        .map(validate::mysql_backup_warnings)
+        .unwrap_or_default();
     let mut warnings: Vec<String> = still.chain(risky).map(|text| cut(&text)).collect();
     if warnings.len() > MAX_WARNINGS {
         let more = warnings.len() - MAX_WARNINGS;
