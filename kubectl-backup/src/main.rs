@@ -1,1 +1,58 @@
-fn main() {}
+//! `kubectl backup`: create, list, trigger, suspend and inspect database backups.
+
+mod build;
+mod cli;
+mod cluster;
+mod command;
+mod env;
+mod error;
+mod kind;
+mod ui;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::filter::LevelFilter;
+
+fn main() -> ExitCode {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return ExitCode::from(ui::usage(&error)),
+    };
+    log(cli.global.verbose);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where the clock is read"
+    )]
+    let now = chrono::Utc::now();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => {
+            let code = runtime.block_on(command::main(cli, env::Env::read(), now));
+            // A prompt's thread may still wait for a key; nobody waits for it.
+            runtime.shutdown_background();
+            ExitCode::from(code)
+        }
+        Err(error) => {
+            ui::stderr(&format!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Logs what the client does, to stderr, as much as `-v` says.
+fn log(verbose: u8) {
+    let level = match verbose {
+        0 => return,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .init();
+}

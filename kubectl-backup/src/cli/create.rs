@@ -1,0 +1,188 @@
+//! Flags of `create`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::Change;
+
+/// `create`.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Create {
+    /// Which kind.
+    #[command(subcommand)]
+    pub(crate) kind: Option<CreateKind>,
+    /// File with the objects to create; - for stdin
+    #[arg(short, long, value_name = "FILE", required = true)]
+    pub(crate) filename: Option<PathBuf>,
+    /// Dry run and output.
+    #[command(flatten)]
+    pub(crate) change: Change,
+}
+
+/// Kinds that can be created by flags.
+#[derive(Subcommand, Debug)]
+pub(crate) enum CreateKind {
+    /// Create a MysqlBackup: a scheduled backup of a MySQL or MariaDB server
+    #[command(visible_aliases = ["mysqlbackup", "mbk"])]
+    Mysql(Box<CreateMysql>),
+}
+
+/// `create mysql`.
+#[derive(Args, Debug)]
+pub(crate) struct CreateMysql {
+    /// Name of the object, at most 52 characters
+    pub(crate) name: String,
+    /// Cron expression of five fields, @daily and the like, or @every 6h
+    #[arg(long, value_name = "EXPRESSION")]
+    pub(crate) schedule: String,
+    /// IANA name of the schedule's zone; UTC if unset
+    #[arg(long, value_name = "ZONE")]
+    pub(crate) time_zone: Option<String>,
+    /// Create it suspended
+    #[arg(long)]
+    pub(crate) suspend: bool,
+    /// Start a first run at once
+    #[arg(long)]
+    pub(crate) run_now: bool,
+    /// What to do when a slot comes due while a run is active
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub(crate) concurrency_policy: Option<Concurrency>,
+    /// Labels, as KEY=VALUE; can be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
+    pub(crate) labels: Vec<String>,
+    /// Database.
+    #[command(flatten)]
+    pub(crate) source: SourceFlags,
+    /// Store.
+    #[command(flatten)]
+    pub(crate) store: StoreFlags,
+    /// Pod.
+    #[command(flatten)]
+    pub(crate) pod: PodFlags,
+    /// Dry run and output.
+    #[command(flatten)]
+    pub(crate) change: Change,
+}
+
+/// Where to dump from.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Database")]
+pub(crate) struct SourceFlags {
+    /// Host name or address of the server
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
+    /// TCP port of the server; 3306 if unset
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+    /// Secret with user name and password, as NAME or NAME:USERNAME-KEY:PASSWORD-KEY
+    #[arg(long, visible_alias = "credentials-secret", value_name = "SECRET")]
+    pub(crate) secret: Option<String>,
+    /// Databases to dump, separated by commas; all if unset
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) databases: Vec<String>,
+    /// Tables to leave out, as DATABASE.TABLE, separated by commas
+    #[arg(long, value_name = "TABLES", value_delimiter = ',')]
+    pub(crate) exclude_tables: Vec<String>,
+    /// Transport security to the server
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) tls: Option<TlsFlag>,
+    /// Variable of the backup program, as NAME=VALUE; can be repeated
+    #[arg(short, long, value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+}
+
+/// Where to store.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Store")]
+pub(crate) struct StoreFlags {
+    /// Volume claim to store on
+    #[arg(
+        long,
+        visible_alias = "volume-claim",
+        value_name = "CLAIM",
+        group = "store"
+    )]
+    pub(crate) pvc: Option<String>,
+    /// Directory on the volume; its root if unset
+    #[arg(long, value_name = "PATH", requires = "pvc")]
+    pub(crate) path: Option<String>,
+    /// S3 bucket to store in
+    #[arg(long, value_name = "BUCKET", group = "store")]
+    pub(crate) s3_bucket: Option<String>,
+    /// Key prefix in the bucket
+    #[arg(long, value_name = "PREFIX", requires = "s3_bucket")]
+    pub(crate) s3_prefix: Option<String>,
+    /// URL of the S3 service; AWS if unset
+    #[arg(long, value_name = "URL", requires = "s3_bucket")]
+    pub(crate) s3_endpoint: Option<String>,
+    /// Region of the bucket
+    #[arg(long, value_name = "REGION", requires = "s3_bucket")]
+    pub(crate) s3_region: Option<String>,
+    /// Secret with accessKeyId and secretAccessKey
+    #[arg(long, value_name = "SECRET", requires = "s3_bucket")]
+    pub(crate) s3_secret: Option<String>,
+    /// Put the bucket into the path instead of the host name
+    #[arg(long, requires = "s3_bucket")]
+    pub(crate) s3_path_style: bool,
+    /// gobackup.io Storage to store in
+    #[arg(long, value_name = "NAME", group = "store")]
+    pub(crate) storage: Option<String>,
+    /// What to keep: keep-last=7,keep-daily=14,keep-weekly=8,keep-monthly=12,keep-hourly=24,max-age=720h
+    #[arg(long, value_name = "RULES", value_delimiter = ',')]
+    pub(crate) retention: Vec<String>,
+    /// zstd, gzip or none, with a level as in zstd:9
+    #[arg(long, value_name = "CODEC[:LEVEL]")]
+    pub(crate) compression: Option<String>,
+    /// age public key to encrypt to; can be repeated
+    #[arg(long, value_name = "AGE1...")]
+    pub(crate) encrypt_to: Vec<String>,
+    /// Secret key with age public keys, as NAME:KEY
+    #[arg(long, value_name = "SECRET:KEY")]
+    pub(crate) encrypt_secret: Option<String>,
+}
+
+/// What the pod looks like.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Pod")]
+pub(crate) struct PodFlags {
+    /// Image of the backup program; the product's runner if unset
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+    /// Labels a node must have, as KEY=VALUE, separated by commas
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
+    pub(crate) node_selector: Vec<String>,
+    /// Service account of the pod
+    #[arg(long, value_name = "NAME")]
+    pub(crate) service_account: Option<String>,
+}
+
+/// Concurrency policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub(crate) enum Concurrency {
+    /// Start beside the others.
+    Allow,
+    /// Wait for the active run.
+    Forbid,
+    /// End the active run.
+    Replace,
+}
+
+/// Modes of transport security.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub(crate) enum TlsFlag {
+    /// None.
+    Disabled,
+    /// If offered.
+    Preferred,
+    /// Demanded.
+    Required,
+    /// Certificate from the CA.
+    #[value(name = "VerifyCA")]
+    VerifyCa,
+    /// And for this host.
+    VerifyIdentity,
+}

@@ -1,0 +1,108 @@
+//! Flags of the verbs that read.
+
+use clap::{Args, ValueEnum};
+
+/// `list`.
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// Kinds or objects: TYPE, TYPE/NAME or NAME; all kinds if none is given
+    #[arg(value_name = "TYPE[/NAME]")]
+    pub(crate) names: Vec<String>,
+    /// In all namespaces
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
+    /// Objects with these labels
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    pub(crate) selector: Option<String>,
+    /// Objects with these fields
+    #[arg(long, value_name = "FIELDS")]
+    pub(crate) field_selector: Option<String>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+    /// Leave out the header line
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", value_name = "BOOL", action = clap::ArgAction::Set)]
+    pub(crate) no_headers: bool,
+    /// Show the list, then each change, until interrupted
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+    /// Objects the server sends at once; 0 for all
+    #[arg(long, default_value_t = 500, value_name = "COUNT")]
+    pub(crate) chunk_size: u32,
+    /// Keep managed fields in JSON and YAML
+    #[arg(long)]
+    pub(crate) show_managed_fields: bool,
+    /// A named object that does not exist is no error
+    #[arg(long)]
+    pub(crate) ignore_not_found: bool,
+}
+
+/// Output formats of `list`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// A table of about 100 columns.
+    #[default]
+    Table,
+    /// A table with everything.
+    Wide,
+    /// A List, or the object if one is named.
+    Json,
+    /// As json, as YAML.
+    Yaml,
+    /// One kind.group/name a line.
+    Name,
+}
+
+/// `runs`.
+#[derive(Args, Debug)]
+pub(crate) struct Runs {
+    /// Objects whose runs are shown; all of the namespace if none is given
+    #[arg(value_name = "TYPE/NAME")]
+    pub(crate) names: Vec<String>,
+    /// In all namespaces
+    #[arg(short = 'A', long, conflicts_with = "names")]
+    pub(crate) all_namespaces: bool,
+    /// Objects with these labels
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "names")]
+    pub(crate) selector: Option<String>,
+    /// Runs that failed
+    #[arg(long)]
+    pub(crate) failed: bool,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+    /// Leave out the header line
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", value_name = "BOOL", action = clap::ArgAction::Set)]
+    pub(crate) no_headers: bool,
+}
+
+/// `describe`.
+#[derive(Args, Debug)]
+pub(crate) struct Describe {
+    /// Object, as TYPE/NAME, or NAME where it is unique
+    #[arg(value_name = "TYPE/NAME")]
+    pub(crate) name: Option<String>,
+}
+
+/// `logs`.
+#[derive(Args, Debug)]
+pub(crate) struct Logs {
+    /// A run, or an object for its newest run
+    #[arg(value_name = "RUN|TYPE/NAME")]
+    pub(crate) name: Option<String>,
+    /// Go on until the run has ended; waits for its container
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Newest lines to show; -1 for all
+    #[arg(long, default_value_t = -1, allow_negative_numbers = true, value_name = "LINES")]
+    pub(crate) tail: i64,
+    /// The container's previous try
+    #[arg(short, long)]
+    pub(crate) previous: bool,
+    /// Container; the backup program's if unset
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) container: Option<String>,
+    /// Put the time in front of each line
+    #[arg(long)]
+    pub(crate) timestamps: bool,
+}

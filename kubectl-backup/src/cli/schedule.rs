@@ -1,0 +1,67 @@
+//! Flags of `schedule`.
+
+use clap::{Args, Subcommand};
+
+use super::StructuredOutput;
+
+/// `schedule`.
+#[derive(Args, Debug)]
+pub(crate) struct Schedule {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) verb: ScheduleVerb,
+}
+
+/// Verbs of `schedule`.
+#[derive(Subcommand, Debug)]
+pub(crate) enum ScheduleVerb {
+    /// Say a schedule in words, with its next runs and what daylight saving does to it
+    Explain(Explain),
+    /// Print the next runs of an object or an expression
+    Next(Next),
+}
+
+/// `schedule explain`.
+#[derive(Args, Debug)]
+pub(crate) struct Explain {
+    /// Cron expression of five fields, @daily and the like, or @every 6h
+    #[arg(value_name = "EXPRESSION", required_unless_present = "schedule")]
+    pub(crate) expression: Option<String>,
+    /// The expression, as a flag
+    #[arg(long, value_name = "EXPRESSION", conflicts_with = "expression")]
+    pub(crate) schedule: Option<String>,
+    /// Where and how many.
+    #[command(flatten)]
+    pub(crate) preview: Preview,
+}
+
+/// `schedule next`.
+#[derive(Args, Debug)]
+pub(crate) struct Next {
+    /// Object, as TYPE/NAME, or NAME where it is unique
+    #[arg(value_name = "TYPE/NAME", required_unless_present = "schedule")]
+    pub(crate) name: Option<String>,
+    /// An expression instead of an object
+    #[arg(long, value_name = "EXPRESSION", conflicts_with = "name")]
+    pub(crate) schedule: Option<String>,
+    /// Where and how many.
+    #[command(flatten)]
+    pub(crate) preview: Preview,
+}
+
+/// What a preview covers.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Preview {
+    /// IANA name of the schedule's zone; UTC if unset
+    #[arg(long, value_name = "ZONE")]
+    pub(crate) time_zone: Option<String>,
+    /// Instant after which runs are shown, RFC 3339; now if unset
+    #[arg(long, value_name = "TIME")]
+    pub(crate) from: Option<String>,
+    /// Number of runs
+    #[arg(short, long, default_value_t = 3, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) count: u16,
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub(crate) output: Option<StructuredOutput>,
+}

@@ -1,0 +1,423 @@
+//! Reading and changing the users' objects. They stay dynamic, so that fields this program does
+//! not know survive.
+
+use chrono::{DateTime, Utc};
+use crds::ScheduleStatus;
+use futures::future::join_all;
+use futures::{Stream, StreamExt};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, ResourceExt};
+use serde_json::Value;
+
+use super::Cluster;
+use super::fail::{self, Call, is_missing_object, is_missing_resource};
+use super::table::Query;
+use crate::error::{Error, Kind as Exit, Result};
+use crate::kind::{KINDS, Kind, Target, nearest};
+
+/// An object of one of our kinds.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    /// Its kind.
+    pub(crate) kind: &'static Kind,
+    /// The object as the server has it.
+    pub(crate) object: DynamicObject,
+}
+
+impl Object {
+    /// Its name.
+    pub(crate) fn name(&self) -> String {
+        self.object.name_any()
+    }
+
+    /// Its namespace.
+    pub(crate) fn namespace(&self) -> String {
+        self.object.namespace().unwrap_or_default()
+    }
+
+    /// Its UID.
+    pub(crate) fn uid(&self) -> String {
+        self.object.uid().unwrap_or_default()
+    }
+
+    /// `singular.group/name`.
+    pub(crate) fn full_name(&self) -> String {
+        self.kind.full_name(&self.name())
+    }
+
+    /// When it was created.
+    pub(crate) fn created(&self) -> Option<DateTime<Utc>> {
+        self.object
+            .metadata
+            .creation_timestamp
+            .as_ref()
+            .map(crds::time::from_k8s)
+    }
+
+    /// Its status, as far as it can be read.
+    pub(crate) fn status(&self) -> ScheduleStatus {
+        self.object
+            .data
+            .get("status")
+            .and_then(|status| serde_json::from_value(status.clone()).ok())
+            .unwrap_or_default()
+    }
+
+    /// Its spec.
+    pub(crate) fn spec(&self) -> &Value {
+        self.object.data.get("spec").unwrap_or(&Value::Null)
+    }
+
+    /// An annotation.
+    pub(crate) fn annotation(&self, key: &str) -> Option<&str> {
+        self.object.annotations().get(key).map(String::as_str)
+    }
+
+    /// Where the field that suspends it stands in its spec; an object without such a place is
+    /// suspended by annotation.
+    pub(crate) fn suspend_path(&self) -> Option<&'static [&'static str]> {
+        if *self.kind == crate::kind::MYSQL {
+            Some(&["spec", "suspend"])
+        } else if self.spec()["schedule"].is_object() {
+            Some(&["spec", "schedule", "suspend"])
+        } else {
+            None
+        }
+    }
+
+    /// True if no slot is started.
+    pub(crate) fn suspended(&self) -> bool {
+        let field = self.suspend_path().and_then(|path| {
+            let mut inner = path.iter().skip(1);
+            inner.try_fold(self.spec(), |value, key| value.get(key))
+        });
+        field == Some(&Value::Bool(true))
+            || self.annotation(crds::labels::SUSPENDED) == Some("true")
+    }
+
+    /// The patch that writes annotations and suspends or resumes: one field and nothing else.
+    pub(crate) fn suspend_patch(
+        &self,
+        suspend: bool,
+        mut notes: serde_json::Map<String, Value>,
+    ) -> Value {
+        let mut patch = serde_json::json!({});
+        match self.suspend_path() {
+            Some(path) => {
+                patch = path.iter().rev().fold(
+                    Value::Bool(suspend),
+                    |inner, key| serde_json::json!({ *key: inner }),
+                );
+                notes.insert(crds::labels::SUSPENDED.to_owned(), Value::Null);
+            }
+            None => {
+                let mark = if suspend { "true".into() } else { Value::Null };
+                notes.insert(crds::labels::SUSPENDED.to_owned(), mark);
+            }
+        }
+        patch["metadata"] = serde_json::json!({ "annotations": notes });
+        patch
+    }
+
+    /// The object as JSON, without managed fields unless asked for.
+    pub(crate) fn to_value(&self, managed_fields: bool) -> Value {
+        let mut object = self.object.clone();
+        object.types = Some(kube::core::TypeMeta {
+            api_version: format!("{}/{}", self.kind.group, self.kind.version),
+            kind: self.kind.kind.to_owned(),
+        });
+        if !managed_fields {
+            object.metadata.managed_fields = None;
+        }
+        serde_json::to_value(&object).unwrap_or_default()
+    }
+}
+
+impl Cluster {
+    /// The interface for a kind in a namespace, or in all.
+    fn api(&self, kind: &Kind, namespace: Option<&str>) -> Api<DynamicObject> {
+        let resource = kind.api_resource();
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        }
+    }
+
+    fn call<'a>(verb: &'a str, kind: &'static Kind, namespace: Option<&'a str>) -> Call<'a> {
+        Call {
+            verb,
+            resource: kind.plural,
+            kind: Some(kind),
+            namespace,
+        }
+    }
+
+    /// The object a target means.
+    ///
+    /// # Errors
+    /// Not found, with the nearest name; ambiguous, with the candidates; not installed.
+    pub(crate) async fn find(&self, target: &Target) -> Result<Object> {
+        let kinds: Vec<&'static Kind> = match target.kind {
+            Some(kind) => vec![kind],
+            None => KINDS.to_vec(),
+        };
+        let answers = join_all(kinds.iter().map(|kind| async move {
+            let api = self.api(kind, Some(&self.namespace));
+            (*kind, api.get(&target.name).await)
+        }))
+        .await;
+        let (mut found, mut absent, mut denied) = (vec![], vec![], None);
+        for (kind, answer) in answers {
+            match answer {
+                Ok(object) => found.push(Object { kind, object }),
+                Err(e) if is_missing_object(&e) => absent.push(kind),
+                Err(e) if is_missing_resource(&e) => {}
+                Err(e) => {
+                    denied = Some(self.explain(&e, Self::call("get", kind, Some(&self.namespace))));
+                }
+            }
+        }
+        match (found.pop(), denied) {
+            (Some(object), _) if found.is_empty() => Ok(object),
+            (Some(last), _) => Err(ambiguous(&target.name, &found, &last)),
+            (None, Some(denied)) => Err(denied),
+            (None, None) => Err(match absent.first() {
+                Some(kind) => self.absent(kind, &absent, &target.name).await,
+                None => fail::not_installed(kinds[0], &self.place),
+            }),
+        }
+    }
+
+    /// Not found, with what may have been meant.
+    async fn absent(&self, kind: &'static Kind, kinds: &[&'static Kind], name: &str) -> Error {
+        let mut text = format!(
+            "Error from server (NotFound): {} {name:?} not found in namespace {:?}.",
+            kind.resource(),
+            self.namespace
+        );
+        let (mut names, mut elsewhere) = (vec![], vec![]);
+        for kind in kinds {
+            let here = ListParams::default().limit(500);
+            if let Ok(list) = self
+                .api(kind, Some(&self.namespace))
+                .list_metadata(&here)
+                .await
+            {
+                names.extend(list.items.iter().map(ResourceExt::name_any));
+            }
+            let fields = ListParams::default().fields(&format!("metadata.name={name}"));
+            if let Ok(list) = self.api(kind, None).list_metadata(&fields).await {
+                elsewhere.extend(list.items.iter().filter_map(ResourceExt::namespace));
+            }
+        }
+        if let Some(near) = nearest(name, &names) {
+            text.push_str(&format!(" Did you mean {near:?}?"));
+        }
+        if !elsewhere.is_empty() {
+            elsewhere.sort();
+            elsewhere.dedup();
+            text.push_str(&format!(" It also exists in: {}.", elsewhere.join(", ")));
+        }
+        Error::verbatim(Exit::NotFound, text)
+    }
+
+    /// Full objects of a kind, in chunks; `None` if the kind is not installed.
+    ///
+    /// # Errors
+    /// What the server refused.
+    pub(crate) async fn objects(
+        &self,
+        kind: &'static Kind,
+        query: &Query,
+    ) -> Result<Option<Vec<Object>>> {
+        let api = self.api(kind, query.namespace.as_deref());
+        let mut restarts = 0;
+        'list: loop {
+            let mut params = ListParams {
+                label_selector: query.labels.clone(),
+                field_selector: query.fields.clone(),
+                limit: (query.chunk > 0).then_some(query.chunk),
+                ..ListParams::default()
+            };
+            let mut all = vec![];
+            loop {
+                let part = match api.list(&params).await {
+                    Ok(part) => part,
+                    Err(e) if is_missing_resource(&e) => return Ok(None),
+                    Err(kube::Error::Api(status)) if status.code == 410 && restarts < 5 => {
+                        restarts += 1;
+                        continue 'list;
+                    }
+                    Err(e) => {
+                        let call = Self::call("list", kind, query.namespace.as_deref());
+                        return Err(self.explain(&e, call));
+                    }
+                };
+                all.extend(part.items.into_iter().map(|object| Object { kind, object }));
+                params.continue_token = part.metadata.continue_.filter(|t| !t.is_empty());
+                if params.continue_token.is_none() {
+                    return Ok(Some(all));
+                }
+            }
+        }
+    }
+
+    /// Objects of all kinds, or of some; kinds that are not installed are left out.
+    ///
+    /// # Errors
+    /// None of the kinds is installed, or what the server refused.
+    pub(crate) async fn all_objects(
+        &self,
+        kinds: &[&'static Kind],
+        query: &Query,
+    ) -> Result<Vec<Object>> {
+        let lists = join_all(kinds.iter().map(|kind| self.objects(kind, query))).await;
+        let mut all: Option<Vec<Object>> = None;
+        for list in lists {
+            if let Some(list) = list? {
+                all.get_or_insert_default().extend(list);
+            }
+        }
+        all.ok_or_else(|| self.none_installed(kinds))
+    }
+
+    /// The error for kinds none of which is installed.
+    pub(crate) fn none_installed(&self, kinds: &[&'static Kind]) -> Error {
+        fail::not_installed(kinds.first().copied().unwrap_or(KINDS[0]), &self.place)
+    }
+
+    /// Changes some fields of an object.
+    ///
+    /// # Errors
+    /// What the server refused.
+    pub(crate) async fn merge_patch(
+        &self,
+        object: &Object,
+        patch: &Value,
+        manager: &str,
+        dry_run: bool,
+    ) -> Result<Object> {
+        let namespace = object.namespace();
+        let params = PatchParams {
+            dry_run,
+            field_manager: Some(manager.to_owned()),
+            ..PatchParams::default()
+        };
+        self.api(object.kind, Some(&namespace))
+            .patch(&object.name(), &params, &Patch::Merge(patch))
+            .await
+            .map(|changed| Object {
+                kind: object.kind,
+                object: changed,
+            })
+            .map_err(|e| self.explain(&e, Self::call("patch", object.kind, Some(&namespace))))
+    }
+
+    /// Stores a new object, refusing fields its kind does not have.
+    ///
+    /// # Errors
+    /// What the server refused.
+    pub(crate) async fn create(
+        &self,
+        object: &Object,
+        manager: &str,
+        dry_run: bool,
+    ) -> Result<Object> {
+        let namespace = object.namespace();
+        let namespace = if namespace.is_empty() {
+            self.namespace.clone()
+        } else {
+            namespace
+        };
+        let mut path = kind_path(object.kind, &namespace, manager);
+        if dry_run {
+            path.push_str("&dryRun=All");
+        }
+        let call = Self::call("create", object.kind, Some(&namespace));
+        let request = http::Request::post(path)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(serde_json::to_vec(&object.to_value(true)).unwrap_or_default())
+            .map_err(|e| Error::new(Exit::Other, e))?;
+        self.client
+            .request::<DynamicObject>(request)
+            .await
+            .map(|created| Object {
+                kind: object.kind,
+                object: created,
+            })
+            .map_err(|e| self.explain(&e, call))
+    }
+
+    /// Deletes an object; its Jobs go with it, what they stored stays.
+    ///
+    /// # Errors
+    /// What the server refused.
+    pub(crate) async fn delete(&self, object: &Object, dry_run: bool) -> Result<()> {
+        let namespace = object.namespace();
+        let mut params = DeleteParams::background();
+        params.dry_run = dry_run;
+        self.api(object.kind, Some(&namespace))
+            .delete(&object.name(), &params)
+            .await
+            .map(|_| ())
+            .map_err(|e| self.explain(&e, Self::call("delete", object.kind, Some(&namespace))))
+    }
+
+    /// The object now and after each change; `None` once it is gone. Broken connections are
+    /// taken up again; only a refusal ends the stream.
+    pub(crate) fn follow(
+        &self,
+        object: &Object,
+    ) -> impl Stream<Item = Result<Option<Object>>> + Send + use<> {
+        let namespace = object.namespace();
+        let (kind, place) = (object.kind, self.place.clone());
+        watcher::watch_object(self.api(kind, Some(&namespace)), &object.name())
+            .default_backoff()
+            .filter_map(move |event| {
+                let refusal = event.as_ref().err().and_then(refusal);
+                std::future::ready(match (event, refusal) {
+                    (Ok(seen), _) => Some(Ok(seen.map(|object| Object { kind, object }))),
+                    (Err(_), Some(status)) => Some(Err(fail::explain(
+                        &kube::Error::Api(status),
+                        Self::call("watch", kind, None),
+                        &place,
+                    ))),
+                    // The watcher tries again.
+                    (Err(_), None) => None,
+                })
+            })
+    }
+}
+
+/// Where a new object goes. The typed interface can't say that unknown fields are refused.
+fn kind_path(kind: &Kind, namespace: &str, manager: &str) -> String {
+    format!(
+        "{}?fieldValidation=Strict&fieldManager={manager}",
+        kind.path(Some(namespace))
+    )
+}
+
+/// An answer that another try would not change.
+fn refusal(error: &watcher::Error) -> Option<Box<kube::core::Status>> {
+    let status = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status,
+        _ => return None,
+    };
+    matches!(status.code, 401 | 403 | 404).then(|| status.clone())
+}
+
+fn ambiguous(name: &str, found: &[Object], last: &Object) -> Error {
+    let all: Vec<String> = found
+        .iter()
+        .chain([last])
+        .map(|o| o.kind.short_name(name))
+        .collect();
+    Error::usage(format!(
+        "{name:?} exists as {}; say which, such as {}",
+        all.join(" and "),
+        all[0]
+    ))
+}

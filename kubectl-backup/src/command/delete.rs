@@ -1,0 +1,89 @@
+//! `delete`: removes objects. What they stored stays, and that is said.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+
+use super::{Context, Tally, select};
+use crate::cli::{Delete, DryRun};
+use crate::cluster::{Cluster, Object};
+use crate::error::{Error, Kind as Exit, Result};
+
+/// How long a deletion is waited for.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Deletes.
+///
+/// # Errors
+/// The first failure; the others are deleted all the same.
+pub(crate) async fn run(context: &Context, args: &Delete) -> Result<()> {
+    let cluster = context.cluster().await?;
+    let mut found = vec![];
+    let mut tally = Tally::default();
+    for object in select::many(context, &cluster, &args.targets, "delete").await? {
+        match object {
+            Ok(object) => found.push(object),
+            Err(error) if args.ignore_not_found && error.kind == Exit::NotFound => {}
+            Err(error) => tally.add(context, Err(error))?,
+        }
+    }
+    let by_list = args.targets.all || args.targets.selector.is_some();
+    if by_list
+        && !args.targets.all_namespaces
+        && !found.is_empty()
+        && args.change.dry_run == DryRun::None
+    {
+        let names: Vec<String> = found.iter().map(Object::full_name).collect();
+        let text = format!("This would delete {}.", names.join(", "));
+        if !context.ui.confirm(&text)? {
+            return Err(Error::usage("cancelled; nothing was changed"));
+        }
+    }
+    for object in &found {
+        tally.add(context, one(context, &cluster, args, object).await)?;
+    }
+    tally.end(&args.change)
+}
+
+async fn one(context: &Context, cluster: &Cluster, args: &Delete, object: &Object) -> Result<bool> {
+    let dry_run = args.change.dry_run;
+    if dry_run != DryRun::Client {
+        cluster.delete(object, dry_run == DryRun::Server).await?;
+    }
+    context.changed(object, "deleted", &args.change)?;
+    if args.change.output.is_none() {
+        context.ui.note(&format!(
+            "What {} has stored stays where it is.",
+            object.kind.short_name(&object.name())
+        ));
+    }
+    if args.wait && dry_run == DryRun::None {
+        gone(cluster, object).await?;
+    }
+    Ok(true)
+}
+
+/// Waits until the object is gone; one of the same name made since is another.
+async fn gone(cluster: &Cluster, object: &Object) -> Result<()> {
+    let mut watch = Box::pin(cluster.follow(object));
+    let wait = async {
+        while let Some(seen) = watch.next().await {
+            match seen {
+                Ok(Some(now)) if now.uid() == object.uid() => {}
+                // Deleting needs no right to watch.
+                Ok(_) | Err(_) => return,
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, wait).await.map_err(|_| {
+        Error::new(
+            Exit::Timeout,
+            format!(
+                "{} is marked for deletion but not gone after {}s",
+                object.full_name(),
+                LIMIT.as_secs()
+            ),
+        )
+        .hint("look at its finalizers: kubectl backup list -o yaml")
+    })
+}

@@ -1,0 +1,97 @@
+//! `describe`: reads the whole chain behind an object; what can't be read is said, not fatal.
+
+use futures::StreamExt;
+
+use super::{Context, select};
+use crate::cli::Describe;
+use crate::cluster::{Cluster, LogOptions, Object};
+use crate::error::{Error, Kind as Exit, Result};
+use crate::view::describe::{Inputs, Probe, describe, focus};
+use crate::view::pod::container;
+
+/// Lines of the log that are shown.
+const TAIL: i64 = 10;
+
+/// Describes.
+///
+/// # Errors
+/// The object itself can't be read.
+pub(crate) async fn run(context: &Context, args: &Describe) -> Result<()> {
+    let cluster = context.cluster().await?;
+    let object = select::one(context, &cluster, args.name.as_deref(), "describe").await?;
+    let inputs = read(context, &cluster, &object).await;
+    context.ui.out(&describe(&inputs))
+}
+
+async fn read<'a>(context: &Context, cluster: &Cluster, object: &'a Object) -> Inputs<'a> {
+    let namespace = object.namespace();
+    let status = object.status();
+    let run = focus(&status).map(|run| run.name.clone());
+    let (job, pods) = match &run {
+        Some(run) => {
+            let (job, pods) =
+                tokio::join!(cluster.job(&namespace, run), cluster.pods(&namespace, run));
+            (probe(job, "get jobs"), probe(pods, "list pods"))
+        }
+        None => (Ok(None), Ok(vec![])),
+    };
+    let newest = pods.as_ref().ok().and_then(|pods| pods.last());
+    let log = match newest {
+        Some(pod) => log(cluster, &namespace, pod).await,
+        None => Ok(vec![]),
+    };
+    let mut events = probe(
+        cluster.events(&namespace, &object.uid()).await,
+        "list events",
+    );
+    let job_uid = job
+        .as_ref()
+        .ok()
+        .and_then(|j| j.as_ref())
+        .and_then(|j| j.metadata.uid.clone());
+    if let (Ok(events), Some(uid)) = (&mut events, job_uid) {
+        events.extend(cluster.events(&namespace, &uid).await.unwrap_or_default());
+        events.sort_by_key(crate::view::events::last_seen);
+    }
+    Inputs {
+        object,
+        job,
+        pods,
+        log,
+        events,
+        zone: context.zone,
+        now: context.now(),
+        ascii: context.ui.ascii(),
+    }
+}
+
+async fn log(
+    cluster: &Cluster,
+    namespace: &str,
+    pod: &k8s_openapi::api::core::v1::Pod,
+) -> Probe<Vec<String>> {
+    let options = LogOptions {
+        container: container(pod),
+        tail: Some(TAIL),
+        ..LogOptions::default()
+    };
+    let name = pod.metadata.name.clone().unwrap_or_default();
+    match cluster.log(namespace, &name, &options).await {
+        Ok(lines) => Ok(lines
+            .filter_map(|l| std::future::ready(l.ok()))
+            .take(100)
+            .collect()
+            .await),
+        // A container that has not started has no log yet; its pod's line says so.
+        Err(error) if error.kind == Exit::Other => Ok(vec![]),
+        Err(error) => probe(Err(error), "read logs"),
+    }
+}
+
+/// A link that could not be read, in a few words.
+fn probe<T>(answer: Result<T>, what: &str) -> Probe<T> {
+    answer.map_err(|error: Error| match error.kind {
+        Exit::Denied => format!("(no permission to {what})"),
+        _ => format!("({})", error.message),
+    })
+}

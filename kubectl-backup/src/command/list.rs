@@ -1,0 +1,323 @@
+//! `list`: what there is, how its last run went, when the next one comes.
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt;
+use futures::future::join_all;
+use serde_json::Value;
+
+use super::Context;
+use super::select::none_found;
+use crate::cli::{List, Output, StructuredOutput};
+use crate::cluster::{Cluster, Query, TableEvent};
+use crate::error::{Error, Kind as Exit, Result};
+use crate::kind::{KINDS, Kind, Target};
+use crate::view::list::{Row, Shape, rows, table};
+use crate::view::output;
+
+/// What the arguments name.
+struct Wanted {
+    kinds: Vec<&'static Kind>,
+    names: Vec<Target>,
+}
+
+/// Lists.
+///
+/// # Errors
+/// What the server refused; a named object that does not exist.
+pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
+    let wanted = wanted(&args.names)?;
+    let cluster = context.cluster().await?;
+    if !wanted.names.is_empty() {
+        return named(context, &cluster, args, &wanted).await;
+    }
+    let query = Query {
+        namespace: (!args.all_namespaces).then(|| cluster.namespace.clone()),
+        labels: args.selector.clone(),
+        fields: args.field_selector.clone(),
+        chunk: args.chunk_size,
+    };
+    match args.output {
+        Output::Table | Output::Wide => {
+            tables(context, &cluster, args, &wanted.kinds, &query).await
+        }
+        Output::Name | Output::Json | Output::Yaml => {
+            let objects = cluster.all_objects(&wanted.kinds, &query).await?;
+            if args.output == Output::Name {
+                let names: String = objects.iter().map(|o| o.full_name() + "\n").collect();
+                return context.ui.out(&names);
+            }
+            let items: Vec<Value> = objects
+                .iter()
+                .map(|o| o.to_value(args.show_managed_fields))
+                .collect();
+            context.ui.out(&output::structured(
+                &output::list(items),
+                format(args.output),
+            ))
+        }
+    }
+}
+
+fn format(output: Output) -> StructuredOutput {
+    if output == Output::Json {
+        StructuredOutput::Json
+    } else {
+        StructuredOutput::Yaml
+    }
+}
+
+/// `TYPE`, `TYPE/NAME` and `NAME`, mixed as one likes.
+fn wanted(words: &[String]) -> Result<Wanted> {
+    let (mut kinds, mut names) = (vec![], vec![]);
+    for word in words {
+        if word.contains('/') {
+            names.push(Target::parse(word)?);
+        } else if word.split(',').all(|part| Kind::find(part).is_some()) {
+            for part in word.split(',') {
+                kinds.push(Target::kind_of(part)?);
+            }
+        } else {
+            names.push(Target::parse(word)?);
+        }
+    }
+    // `list mysqlbackup shop`, as with kubectl get.
+    if let ([kind], false) = (kinds.as_slice(), names.is_empty()) {
+        for name in &mut names {
+            name.kind.get_or_insert(kind);
+        }
+    }
+    if kinds.is_empty() {
+        kinds = KINDS.to_vec();
+    }
+    Ok(Wanted { kinds, names })
+}
+
+/// Named objects: each is looked for, and what was found is shown.
+async fn named(context: &Context, cluster: &Cluster, args: &List, wanted: &Wanted) -> Result<()> {
+    if args.all_namespaces {
+        return Err(Error::usage(
+            "a name can't be looked for in all namespaces; leave out -A",
+        ));
+    }
+    if args.watch {
+        return Err(Error::usage(
+            "-w watches lists; select one object with --field-selector metadata.name=NAME",
+        ));
+    }
+    let (mut found, mut failed) = (vec![], None);
+    for target in &wanted.names {
+        match cluster.find(target).await {
+            Ok(object) => found.push(object),
+            Err(error) if args.ignore_not_found && error.kind == Exit::NotFound => {}
+            Err(error) => {
+                context.ui.error(&error);
+                failed.get_or_insert(error.kind);
+            }
+        }
+    }
+    match args.output {
+        Output::Table | Output::Wide => {
+            let mut all = vec![];
+            for object in &found {
+                let query = Query {
+                    namespace: Some(cluster.namespace.clone()),
+                    fields: Some(format!("metadata.name={}", object.name())),
+                    ..Query::default()
+                };
+                if let Some(part) = cluster.table(object.kind, &query).await? {
+                    all.extend(rows(object.kind, &part));
+                }
+            }
+            let shape = Shape {
+                namespace: false,
+                wide: args.output == Output::Wide,
+            };
+            context
+                .ui
+                .table(&table(&all, shape, context.now()), args.no_headers)?;
+        }
+        Output::Name => {
+            let names: String = found.iter().map(|o| o.full_name() + "\n").collect();
+            context.ui.out(&names)?;
+        }
+        Output::Json | Output::Yaml => {
+            let mut items: Vec<Value> = found
+                .iter()
+                .map(|o| o.to_value(args.show_managed_fields))
+                .collect();
+            let value = if wanted.names.len() == 1 {
+                items.pop()
+            } else {
+                Some(output::list(items))
+            };
+            if let Some(value) = value {
+                context
+                    .ui
+                    .out(&output::structured(&value, format(args.output)))?;
+            }
+        }
+    }
+    failed.map_or(Ok(()), |kind| Err(Error::silent(kind)))
+}
+
+/// The table of all rows; then, with `-w`, a line for each change.
+async fn tables(
+    context: &Context,
+    cluster: &Cluster,
+    args: &List,
+    kinds: &[&'static Kind],
+    query: &Query,
+) -> Result<()> {
+    let shape = Shape {
+        namespace: query.namespace.is_none(),
+        wide: args.output == Output::Wide,
+    };
+    let found = join_all(kinds.iter().map(|kind| cluster.table(kind, query))).await;
+    let (mut all, mut installed): (Vec<Row>, Vec<_>) = (vec![], vec![]);
+    for (kind, part) in kinds.iter().zip(found) {
+        if let Some(part) = part? {
+            all.extend(rows(kind, &part));
+            installed.push((*kind, part.metadata.resource_version));
+        }
+    }
+    if installed.is_empty() {
+        return Err(cluster.none_installed(kinds));
+    }
+    if all.is_empty() {
+        none_found(context, query.namespace.as_deref());
+    }
+    context
+        .ui
+        .table(&table(&all, shape, context.now()), args.no_headers)?;
+    if !args.watch {
+        return Ok(());
+    }
+    let watches = installed
+        .into_iter()
+        .map(|(kind, version)| watch(context, cluster, query, shape, kind, version));
+    let ended = futures::future::try_join_all(watches).await;
+    ended.map(|_| ())
+}
+
+/// Prints the rows of each change, for ever.
+async fn watch(
+    context: &Context,
+    cluster: &Cluster,
+    query: &Query,
+    shape: Shape,
+    kind: &'static Kind,
+    mut version: String,
+) -> Result<()> {
+    let mut columns = vec![];
+    loop {
+        let mut events = cluster.watch_table(kind, query, &version).await?;
+        while let Some(event) = events.next().await {
+            match event? {
+                TableEvent::Rows(mut part) => {
+                    // The columns come with the first event alone.
+                    if part.column_definitions.is_empty() {
+                        part.column_definitions.clone_from(&columns);
+                    } else {
+                        columns.clone_from(&part.column_definitions);
+                    }
+                    if let Some(object) = part.rows.last().and_then(|r| r.object.as_ref()) {
+                        version.clone_from(&object.metadata.resource_version);
+                    }
+                    let text = table(&rows(kind, &part), shape, context.now());
+                    context.ui.table(&text, true)?;
+                }
+                TableEvent::Expired => {
+                    let Some(part) = cluster.table(kind, query).await? else {
+                        return Err(cluster.none_installed(&[kind]));
+                    };
+                    version.clone_from(&part.metadata.resource_version);
+                    context
+                        .ui
+                        .table(&table(&rows(kind, &part), shape, context.now()), true)?;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// `kubectl backup` alone: how many there are, what is wrong, what comes next.
+///
+/// # Errors
+/// What the server refused.
+pub(crate) async fn overview(context: &Context) -> Result<()> {
+    let cluster = context.cluster().await?;
+    let query = Query {
+        namespace: Some(cluster.namespace.clone()),
+        chunk: 500,
+        ..Query::default()
+    };
+    let mut all = vec![];
+    let mut installed = false;
+    for kind in KINDS {
+        if let Some(part) = cluster.table(kind, &query).await? {
+            installed = true;
+            all.extend(rows(kind, &part));
+        }
+    }
+    if !installed {
+        return Err(cluster.none_installed(&KINDS));
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in &all {
+        *counts.entry(row.status).or_default() += 1;
+    }
+    let failed: Vec<&str> = all
+        .iter()
+        .filter(|r| r.result == "Failed")
+        .map(|r| r.name.as_str())
+        .collect();
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(word, n)| format!("{n} {word}"))
+        .collect();
+    let namespace = &cluster.namespace;
+    let mut text = format!("{} backup objects in {namespace} namespace", all.len());
+    if !counts.is_empty() {
+        text.push_str(&format!(": {}", counts.join(", ")));
+    }
+    text.push('\n');
+    if !failed.is_empty() {
+        text.push_str(&format!("Last run failed: {}\n", failed.join(", ")));
+    }
+    let mut next: Vec<_> = all
+        .iter()
+        .filter_map(|r| r.next.map(|at| (at, &r.name)))
+        .collect();
+    next.sort();
+    for (at, name) in next.iter().take(3) {
+        let when = crate::view::duration::until(*at, context.now());
+        text.push_str(&format!("Next: {name} {when}\n"));
+    }
+    context.ui.out(&text)?;
+    context.ui.hint("kubectl backup --help shows the verbs");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn words_of_list() {
+        let words =
+            |text: &[&str]| wanted(&text.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let none = words(&[]).unwrap();
+        assert_eq!((none.kinds.len(), none.names.len()), (KINDS.len(), 0));
+        let kind = words(&["mbk"]).unwrap();
+        assert_eq!((kind.kinds.len(), kind.names.len()), (1, 0));
+        let both = words(&["mbk,backup"]).unwrap();
+        assert_eq!(both.kinds.len(), 2);
+        let as_get = words(&["mysqlbackup", "shop"]).unwrap();
+        assert_eq!(as_get.names[0].kind.map(|k| k.kind), Some("MysqlBackup"));
+        assert_eq!(words(&["shop", "backup/x"]).unwrap().names.len(), 2);
+        assert!(words(&["pod/x"]).is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! `logs`: what a run printed, from its newest pod.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use tokio::sync::mpsc;
+
+use super::attend::stream;
+use super::wait::{find_run, never_ran, newest};
+use super::{Context, select};
+use crate::cli::Logs;
+use crate::cluster::{Cluster, LogOptions, Object};
+use crate::error::{Error, Kind as Exit, Result};
+use crate::ui::Mark;
+use crate::view::pod::{Stage, container, stage};
+
+/// Prints a log.
+///
+/// # Errors
+/// No such run; a run whose pods are gone.
+pub(crate) async fn run(context: &Context, args: &Logs) -> Result<()> {
+    let cluster = context.cluster().await?;
+    let (object, name) = match &args.name {
+        Some(name) => {
+            let (object, run) = find_run(&cluster, name).await?;
+            (object, run.name)
+        }
+        None => {
+            let object = select::one(context, &cluster, None, "logs").await?;
+            let run = newest(&object).ok_or_else(|| never_ran(&object))?;
+            (object, run.name)
+        }
+    };
+    let pod = pod(context, &cluster, args, &object, &name).await?;
+    print(context, &cluster, args, &object.namespace(), &pod).await
+}
+
+/// The newest pod of the run; with `-f` one that has started.
+async fn pod(
+    context: &Context,
+    cluster: &Cluster,
+    args: &Logs,
+    object: &Object,
+    run: &str,
+) -> Result<Pod> {
+    let namespace = object.namespace();
+    let mut said = String::new();
+    loop {
+        let mut pods = cluster.pods(&namespace, run).await?;
+        let others: Vec<String> = pods
+            .iter()
+            .rev()
+            .skip(1)
+            .filter_map(|p| p.metadata.name.clone())
+            .collect();
+        let Some(pod) = pods.pop() else {
+            let ended = find_run(cluster, &format!("run/{run}")).await?;
+            if args.follow && !ended.1.result.is_final() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                continue;
+            }
+            return Err(gone(context, &ended.1));
+        };
+        let name = args
+            .container
+            .clone()
+            .or_else(|| container(&pod))
+            .unwrap_or_default();
+        let Stage::Waiting(why) = stage(&pod, &name) else {
+            if !others.is_empty() && said.is_empty() {
+                context.ui.note(&format!(
+                    "Showing the newest of {} pods; the others: {}",
+                    others.len() + 1,
+                    others.join(", ")
+                ));
+            }
+            return Ok(pod);
+        };
+        let pod_name = pod.metadata.name.unwrap_or_default();
+        if !args.follow {
+            return Err(Error::new(
+                Exit::Other,
+                format!("pod {pod_name} has not started: {why}"),
+            )
+            .hint(format!("wait for it: kubectl backup logs {run} -f")));
+        }
+        if said != why {
+            context
+                .ui
+                .progress(Mark::Wait, &format!("pod {pod_name}: {why}"));
+            said = why;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+fn gone(context: &Context, run: &crds::run::Run) -> Error {
+    let outcome = crate::view::runs::outcome(run, context.now());
+    Error::new(
+        Exit::NotFound,
+        format!(
+            "the pods of {} are gone, and their log with them; the run {outcome}",
+            run.name
+        ),
+    )
+}
+
+async fn print(
+    context: &Context,
+    cluster: &Cluster,
+    args: &Logs,
+    namespace: &str,
+    pod: &Pod,
+) -> Result<()> {
+    let name = pod.metadata.name.clone().unwrap_or_default();
+    let container = args.container.clone().or_else(|| container(pod));
+    // Following everything survives broken streams and restarts.
+    if args.follow && args.tail < 0 && !args.previous && !args.timestamps {
+        let (sender, mut lines) = mpsc::channel(256);
+        let (cluster, namespace) = (cluster.clone(), namespace.to_owned());
+        let follow = tokio::spawn(stream(
+            cluster,
+            namespace,
+            name,
+            container.unwrap_or_default(),
+            sender,
+        ));
+        while let Some(line) = lines.recv().await {
+            context.ui.line(&line)?;
+        }
+        let _ = follow.await;
+        return Ok(());
+    }
+    let options = LogOptions {
+        container,
+        follow: args.follow,
+        tail: (args.tail >= 0).then_some(args.tail),
+        previous: args.previous,
+        timestamps: args.timestamps,
+    };
+    let mut lines = cluster.log(namespace, &name, &options).await?;
+    while let Some(line) = lines.next().await {
+        context.ui.line(&line?)?;
+    }
+    Ok(())
+}

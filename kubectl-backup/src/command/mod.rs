@@ -1,0 +1,230 @@
+//! The verbs, one file each, and what they share.
+
+mod attend;
+mod cancel;
+mod create;
+mod delete;
+mod describe;
+mod list;
+mod logs;
+mod resume;
+mod run_now;
+mod runs;
+mod schedule;
+mod select;
+mod suspend;
+mod version;
+mod wait;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use crate::cli::{Change, ChangeOutput, Cli, Connection, Global, StructuredOutput, Verb};
+use crate::cluster::{Cluster, Object};
+use crate::env::Env;
+use crate::error::{Error, Kind, Result};
+use crate::ui::Ui;
+use crate::view::output::structured;
+use crate::view::time::Zone;
+
+/// What every verb is given.
+pub(crate) struct Context {
+    /// The terminal.
+    pub(crate) ui: Ui,
+    /// Connection flags.
+    pub(crate) connection: Connection,
+    /// The environment.
+    pub(crate) env: Env,
+    /// The zone times are shown in.
+    pub(crate) zone: Zone,
+    clock: (DateTime<Utc>, tokio::time::Instant),
+}
+
+impl Context {
+    /// Puts together what `main` read.
+    ///
+    /// # Errors
+    /// An unknown zone.
+    pub(crate) fn new(
+        global: Global,
+        connection: Connection,
+        env: Env,
+        now: DateTime<Utc>,
+    ) -> Result<Self> {
+        let zone = match (&global.tz, global.utc, global.local) {
+            (Some(name), ..) => Zone::Named(
+                crds::schedule::parse_zone(name).map_err(|e| Error::usage(format!("--tz: {e}")))?,
+            ),
+            (None, true, _) => Zone::Utc,
+            (None, _, true) => Zone::Local,
+            _ => Zone::Schedule,
+        };
+        Ok(Self {
+            ui: Ui::new(&global, &env),
+            connection,
+            env,
+            zone,
+            clock: (now, tokio::time::Instant::now()),
+        })
+    }
+
+    /// Now: the instant `main` read, and what has passed since.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        let passed = self.clock.1.elapsed();
+        self.clock.0 + chrono::Duration::from_std(passed).unwrap_or_default()
+    }
+
+    /// A connection to the cluster the flags name.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration.
+    pub(crate) async fn cluster(&self) -> Result<Cluster> {
+        Cluster::connect(&self.connection, &self.env).await
+    }
+
+    /// Tells the outcome of a change: `kind.group/name <what>`, or the object.
+    ///
+    /// # Errors
+    /// A closed pipe.
+    pub(crate) fn changed(&self, object: &Object, what: &str, change: &Change) -> Result<()> {
+        match change.output {
+            Some(ChangeOutput::Name) => self.ui.line(&object.full_name()),
+            Some(format) => {
+                let value = object.to_value(false);
+                self.ui.out(&document(&value, format))
+            }
+            None => {
+                let suffix = match change.dry_run {
+                    crate::cli::DryRun::None => "",
+                    crate::cli::DryRun::Client => " (dry run)",
+                    crate::cli::DryRun::Server => " (server dry run)",
+                };
+                self.ui
+                    .line(&format!("{} {what}{suffix}", object.full_name()))
+            }
+        }
+    }
+}
+
+/// An object as JSON, or as a YAML document that can follow another.
+fn document(value: &Value, format: ChangeOutput) -> String {
+    if format == ChangeOutput::Json {
+        structured(value, StructuredOutput::Json)
+    } else {
+        structured(value, StructuredOutput::Yaml)
+    }
+}
+
+/// Does what the command line says.
+///
+/// # Errors
+/// What failed, with its exit status.
+pub(crate) async fn run(verb: Verb, context: &Context) -> Result<()> {
+    match verb {
+        Verb::Create(args) => create::run(context, args).await,
+        Verb::List(args) => list::run(context, &args).await,
+        Verb::Runs(args) => runs::run(context, &args).await,
+        Verb::Describe(args) => describe::run(context, &args).await,
+        Verb::RunNow(args) => run_now::run(context, &args).await,
+        Verb::Wait(args) => wait::run(context, &args).await,
+        Verb::Cancel(args) => cancel::run(context, &args).await,
+        Verb::Suspend(args) => suspend::run(context, &args).await,
+        Verb::Resume(args) => resume::run(context, &args).await,
+        Verb::Logs(args) => logs::run(context, &args).await,
+        Verb::Delete(args) => delete::run(context, &args).await,
+        Verb::Schedule(args) => schedule::run(context, &args.verb).await,
+        Verb::Version(args) => version::run(context, &args).await,
+    }
+}
+
+/// Runs the command line to its end and gives the exit status.
+pub(crate) async fn main(cli: Cli, env: Env, now: DateTime<Utc>) -> u8 {
+    let Cli {
+        verb,
+        global,
+        connection,
+    } = cli;
+    let context = match Context::new(global, connection, env, now) {
+        Ok(context) => context,
+        Err(error) => {
+            crate::ui::stderr(&error.message);
+            return error.kind.code();
+        }
+    };
+    let Some(verb) = verb else {
+        return finish(&context, list::overview(&context).await);
+    };
+    // A run that is waited for says how to come back to it; everything else just ends.
+    let detaches = matches!(verb, Verb::RunNow(_) | Verb::Wait(_) | Verb::Cancel(_));
+    let result = tokio::select! {
+        result = run(verb, &context) => result,
+        kind = interrupted(), if !detaches => Err(Error::silent(kind)),
+    };
+    finish(&context, result)
+}
+
+fn finish(context: &Context, result: Result<()>) -> u8 {
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            context.ui.error(&error);
+            error.kind.code()
+        }
+    }
+}
+
+/// Ends when the user or the system asks the program to end.
+async fn interrupted() -> Kind {
+    let interrupt = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            return tokio::select! {
+                _ = interrupt => Kind::Interrupted,
+                _ = terminate.recv() => Kind::Terminated,
+            };
+        }
+    }
+    let _ = interrupt.await;
+    Kind::Interrupted
+}
+
+/// Tells each failure as it comes and keeps the first one's exit status: the others still get
+/// done what was asked of them.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    first: Option<Kind>,
+    changed: usize,
+    unchanged: usize,
+}
+
+impl Tally {
+    /// Counts an outcome; a failure is told at once.
+    pub(crate) fn add(&mut self, context: &Context, outcome: Result<bool>) -> Result<()> {
+        match outcome {
+            Ok(true) => self.changed += 1,
+            Ok(false) => self.unchanged += 1,
+            // Nobody reads on: no use in going on.
+            Err(error) if matches!(error.kind, Kind::BrokenPipe | Kind::Interrupted) => {
+                return Err(error);
+            }
+            Err(error) => {
+                context.ui.error(&error);
+                self.first.get_or_insert(error.kind);
+            }
+        }
+        Ok(())
+    }
+
+    /// The exit status of all together.
+    pub(crate) fn end(self, change: &Change) -> Result<()> {
+        match self.first {
+            Some(kind) => Err(Error::silent(kind)),
+            None if change.error_unchanged && self.changed == 0 && self.unchanged > 0 => {
+                Err(Error::silent(Kind::Unchanged))
+            }
+            None => Ok(()),
+        }
+    }
+}

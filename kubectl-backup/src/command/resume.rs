@@ -1,0 +1,90 @@
+//! `resume`: slots are started again, and it is said what becomes of those that were missed.
+
+use crds::labels;
+use crds::time::{from_k8s, rfc3339};
+use serde_json::{Map, Value};
+
+use super::suspend::{apply, next_run, schedule_of, warn_owner};
+use super::{Context, Tally, select};
+use crate::cli::Resume;
+use crate::cluster::{Cluster, Object};
+use crate::error::Result;
+
+/// Resumes.
+///
+/// # Errors
+/// The first failure; the others are resumed all the same.
+pub(crate) async fn run(context: &Context, args: &Resume) -> Result<()> {
+    let cluster = context.cluster().await?;
+    let mut tally = Tally::default();
+    for object in select::many(context, &cluster, &args.targets, "resume").await? {
+        let outcome = match object {
+            Ok(object) => one(context, &cluster, args, &object).await,
+            Err(error) => Err(error),
+        };
+        tally.add(context, outcome)?;
+    }
+    tally.end(&args.change)
+}
+
+async fn one(context: &Context, cluster: &Cluster, args: &Resume, object: &Object) -> Result<bool> {
+    if !object.suspended() {
+        context.changed(object, "unchanged (not suspended)", &args.change)?;
+        return Ok(false);
+    }
+    let changed = apply(
+        cluster,
+        object,
+        &patch(object, args, context.now()),
+        &args.change,
+    )
+    .await?;
+    let what = format!(
+        "resumed; {}{}",
+        next_run(context, object),
+        missed(context, args, object)
+    );
+    context.changed(&changed, &what, &args.change)?;
+    warn_owner(context, object, "resume");
+    Ok(true)
+}
+
+/// What becomes of the slots since the suspension began.
+fn missed(context: &Context, args: &Resume, object: &Object) -> String {
+    let status = object.status();
+    let annotated = object
+        .annotation(labels::SUSPENDED_SINCE)
+        .and_then(crds::time::parse_rfc3339);
+    let since = status.suspended_since.as_ref().map(from_k8s).or(annotated);
+    let (Some(since), Ok(schedule)) = (since, schedule_of(object)) else {
+        return String::new();
+    };
+    let anchor = object.created().unwrap_or(since);
+    match (
+        schedule.count_in(since, context.now(), anchor).count,
+        args.run_missed,
+    ) {
+        (0, _) => String::new(),
+        (1, false) => "; 1 missed run will not be made up".to_owned(),
+        (count, false) => format!("; {count} missed runs will not be made up"),
+        (count, true) => {
+            format!("; of {count} missed, the newest is made up if its deadline allows")
+        }
+    }
+}
+
+fn patch(object: &Object, args: &Resume, now: chrono::DateTime<chrono::Utc>) -> Value {
+    let mut notes = Map::new();
+    for key in [
+        labels::SUSPEND_REASON,
+        labels::SUSPENDED_BY,
+        labels::SUSPENDED_SINCE,
+        labels::RESUME_AT,
+    ] {
+        notes.insert(key.to_owned(), Value::Null);
+    }
+    if !args.run_missed {
+        notes.insert(labels::SKIP_SLOTS_UNTIL.to_owned(), rfc3339(now).into());
+    }
+    object.suspend_patch(false, notes)
+}

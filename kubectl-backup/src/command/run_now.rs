@@ -1,0 +1,140 @@
+//! `run-now`: asks for a backup, and with `--wait` answers with the run's own result.
+
+use std::hash::{BuildHasher, Hasher};
+use std::time::Duration;
+
+use crds::names;
+use crds::request::{Action, Request};
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+
+use super::attend::{Goal, attend, conclude};
+use super::{Context, Tally, select};
+use crate::cli::{DryRun, RunNow};
+use crate::cluster::{Cluster, Object, duration};
+use crate::error::{Error, Result};
+use crate::ui::Mark;
+
+/// Asks, and waits if told to.
+///
+/// # Errors
+/// The first failure; with `--wait`, a run that was not good.
+pub(crate) async fn run(context: &Context, args: &RunNow) -> Result<()> {
+    let timeout = duration("--timeout", &args.timeout)?;
+    if args
+        .id
+        .as_ref()
+        .is_some_and(|id| id.is_empty() || id.len() > 128)
+    {
+        return Err(Error::usage("--id must have 1 to 128 characters"));
+    }
+    let cluster = context.cluster().await?;
+    let objects = select::many(context, &cluster, &args.targets, "run").await?;
+    let parallel = usize::from(args.max_parallel);
+    let outcomes = stream::iter(objects)
+        .map(|object| one(context, &cluster, args, object, timeout))
+        .buffer_unordered(parallel);
+    let outcomes: Vec<Result<bool>> = outcomes.collect().await;
+    let mut tally = Tally::default();
+    for outcome in outcomes {
+        tally.add(context, outcome)?;
+    }
+    tally.end(&args.change)
+}
+
+async fn one(
+    context: &Context,
+    cluster: &Cluster,
+    args: &RunNow,
+    object: Result<Object>,
+    timeout: Duration,
+) -> Result<bool> {
+    let object = object?;
+    let id = args.id.clone().unwrap_or_else(|| fresh_id(&object.uid()));
+    let run = names::manual_name(&object.name(), &object.uid(), &id);
+    let status = object.status();
+    let known = status.requests.iter().any(|r| r.id == id)
+        || status
+            .runs
+            .iter()
+            .any(|r| r.request_id.as_deref() == Some(id.as_str()));
+    let waits = (args.wait || args.follow) && args.change.dry_run == DryRun::None;
+    if known {
+        context.ui.progress(
+            Mark::Action,
+            &format!(
+                "{}: request {id} was made before (run {run})",
+                object.full_name()
+            ),
+        );
+    } else {
+        send(context, cluster, args, &object, &id).await?;
+    }
+    if object.suspended() {
+        context.ui.warn(&format!(
+            "{} is suspended; this run is made, its schedule stays suspended",
+            object.full_name()
+        ));
+    }
+    if !waits {
+        let what = if known { "unchanged" } else { "requested" };
+        context.changed(&object, &format!("run/{run} {what}"), &args.change)?;
+        return Ok(!known);
+    }
+    context.ui.progress(
+        Mark::Action,
+        &format!("{}: run requested (id {id}, run {run})", object.full_name()),
+    );
+    let goal = Goal {
+        object: &object,
+        run,
+        request: Some(id),
+        follow: args.follow,
+        timeout,
+    };
+    let run = attend(context, cluster, goal).await?;
+    conclude(context, &object, &run)?;
+    Ok(true)
+}
+
+/// Writes the request onto the object.
+async fn send(
+    context: &Context,
+    cluster: &Cluster,
+    args: &RunNow,
+    object: &Object,
+    id: &str,
+) -> Result<()> {
+    let mut request = Request::new(Action::Backup, id, &cluster.user, context.now());
+    request.reason = args.reason.clone().unwrap_or_default();
+    request.options.queue = args.queue;
+    if args.change.dry_run == DryRun::Client {
+        return Ok(());
+    }
+    let server_dry_run = args.change.dry_run == DryRun::Server;
+    cluster
+        .merge_patch(
+            object,
+            &annotation(&request),
+            &args.change.field_manager,
+            server_dry_run,
+        )
+        .await
+        .map(|_| ())
+}
+
+/// The patch that carries a request.
+pub(crate) fn annotation(request: &Request) -> Value {
+    let key = Request::annotation_key(&request.id);
+    json!({ "metadata": { "annotations": { key: request.annotation_value() } } })
+}
+
+/// An id nobody else has: ten hex digits of the process's random seed.
+pub(crate) fn fresh_id(salt: &str) -> String {
+    let random = |seed: u64| {
+        let mut hasher = std::hash::RandomState::new().build_hasher();
+        hasher.write_u64(seed);
+        hasher.finish().to_string()
+    };
+    names::short_hash(&[salt, &random(1), &random(2)], 10)
+}

@@ -1,0 +1,226 @@
+//! The kinds the verbs act on, and how people name their objects.
+
+use kube::core::{ApiResource, GroupVersionKind};
+
+use crate::error::{Error, Result};
+
+/// A kind with a schedule, at its fixed group and version: no discovery is needed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// CamelCase name.
+    pub(crate) kind: &'static str,
+    /// API group.
+    pub(crate) group: &'static str,
+    /// API version.
+    pub(crate) version: &'static str,
+    /// Plural, as in URLs.
+    pub(crate) plural: &'static str,
+    /// Singular, as in `singular/name`.
+    pub(crate) singular: &'static str,
+    /// Short names.
+    pub(crate) short: &'static [&'static str],
+}
+
+/// MysqlBackup of batch.isekiro.com.
+pub(crate) static MYSQL: Kind = Kind {
+    kind: "MysqlBackup",
+    group: crds::GROUP,
+    version: "v1",
+    plural: "mysqlbackups",
+    singular: "mysqlbackup",
+    short: &["mbk", "mysql"],
+};
+
+/// Backup of gobackup.io.
+static GOBACKUP: Kind = Kind {
+    kind: "Backup",
+    group: "gobackup.io",
+    version: "v1",
+    plural: "backups",
+    singular: "backup",
+    short: &[],
+};
+
+/// CronBackup of gobackup.io: a Backup of 2024 with a schedule.
+static CRON: Kind = Kind {
+    kind: "CronBackup",
+    group: "gobackup.io",
+    version: "v1",
+    plural: "cronbackups",
+    singular: "cronbackup",
+    short: &[],
+};
+
+/// All kinds, in the order in which lists show them.
+pub(crate) static KINDS: [&Kind; 3] = [&MYSQL, &GOBACKUP, &CRON];
+
+impl Kind {
+    /// The kind a word means: singular, plural or short name, with or without the group.
+    pub(crate) fn find(word: &str) -> Option<&'static Self> {
+        let word = word.to_ascii_lowercase();
+        KINDS.into_iter().find(|kind| {
+            let names = [kind.singular, kind.plural];
+            let mut all = names.iter().chain(kind.short);
+            all.any(|name| match word.strip_prefix(name) {
+                Some("") => true,
+                Some(rest) => {
+                    let group = rest.trim_start_matches('.');
+                    rest.starts_with('.')
+                        && (group == kind.group
+                            || group == format!("{}.{}", kind.version, kind.group))
+                }
+                None => false,
+            })
+        })
+    }
+
+    /// `plural.group`, as the server names the resource in its messages.
+    pub(crate) fn resource(&self) -> String {
+        format!("{}.{}", self.plural, self.group)
+    }
+
+    /// `singular.group/name`, as kubectl prints what it changed and takes it again.
+    pub(crate) fn full_name(&self, name: &str) -> String {
+        format!("{}.{}/{name}", self.singular, self.group)
+    }
+
+    /// `singular/name`, as tables show it.
+    pub(crate) fn short_name(&self, name: &str) -> String {
+        format!("{}/{name}", self.singular)
+    }
+
+    /// `/apis/group/version/namespaces/ns/plural`, or over all namespaces.
+    pub(crate) fn path(&self, namespace: Option<&str>) -> String {
+        let (group, version, plural) = (self.group, self.version, self.plural);
+        match namespace {
+            Some(namespace) => {
+                format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}")
+            }
+            None => format!("/apis/{group}/{version}/{plural}"),
+        }
+    }
+
+    /// What the dynamic client needs to know.
+    pub(crate) fn api_resource(&self) -> ApiResource {
+        let gvk = GroupVersionKind::gvk(self.group, self.version, self.kind);
+        ApiResource::from_gvk_with_plural(&gvk, self.plural)
+    }
+}
+
+/// An object as the user named it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// The kind, if it was named.
+    pub(crate) kind: Option<&'static Kind>,
+    /// The name.
+    pub(crate) name: String,
+}
+
+impl Target {
+    /// Reads `TYPE/NAME`, or `NAME`.
+    ///
+    /// # Errors
+    /// An unknown type, with the types there are.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let (kind, name) = match text.split_once('/') {
+            Some((word, name)) => (Some(Self::kind_of(word)?), name),
+            None => (None, text),
+        };
+        if name.is_empty() || name.contains('/') {
+            return Err(Error::usage(format!(
+                "{text:?} names no object; write TYPE/NAME, such as mysqlbackup/shop"
+            )));
+        }
+        Ok(Self {
+            kind,
+            name: name.to_owned(),
+        })
+    }
+
+    /// The kind of a word.
+    ///
+    /// # Errors
+    /// An unknown word, with the types there are.
+    pub(crate) fn kind_of(word: &str) -> Result<&'static Kind> {
+        Kind::find(word).ok_or_else(|| {
+            let types: Vec<&str> = KINDS.iter().map(|kind| kind.singular).collect();
+            Error::usage(format!(
+                "no type {word:?}; the types are {}",
+                types.join(", ")
+            ))
+        })
+    }
+}
+
+/// The candidate nearest to a name that was not found, if it is near enough to be meant.
+pub(crate) fn nearest<'a>(name: &str, candidates: &'a [String]) -> Option<&'a str> {
+    let limit = name.len().div_ceil(3).max(1);
+    candidates
+        .iter()
+        .map(|candidate| (edits(name, candidate), candidate.as_str()))
+        .filter(|(distance, _)| *distance <= limit)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Edit distance: characters to insert, delete or replace.
+fn edits(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (line, a) in from.chars().enumerate() {
+        let mut diagonal = line;
+        row[0] = line + 1;
+        for (column, b) in to.iter().enumerate() {
+            let best = (diagonal + usize::from(a != *b))
+                .min(row[column] + 1)
+                .min(row[column + 1] + 1);
+            diagonal = row[column + 1];
+            row[column + 1] = best;
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn words_for_a_kind() {
+        for word in [
+            "mysqlbackup",
+            "mysqlbackups",
+            "mbk",
+            "MysqlBackup",
+            "mysql",
+            "mysqlbackups.batch.isekiro.com",
+            "mysqlbackup.v1.batch.isekiro.com",
+        ] {
+            assert_eq!(Kind::find(word), Some(&MYSQL), "{word}");
+        }
+        assert_eq!(Kind::find("backup").map(|k| k.group), Some("gobackup.io"));
+        // Five other operators define a kind Backup.
+        for word in ["backups.velero.io", "mysqlbackupx", "pod", ""] {
+            assert_eq!(Kind::find(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn targets() {
+        let target = Target::parse("mbk/shop").unwrap();
+        assert_eq!((target.kind, target.name.as_str()), (Some(&MYSQL), "shop"));
+        assert_eq!(Target::parse("shop").unwrap().kind, None);
+        for bad in ["pod/shop", "mbk/", "mbk/a/b", ""] {
+            assert_eq!(Target::parse(bad).unwrap_err().kind.code(), 2, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_recognised() {
+        let names = ["shop", "billing", "crm"].map(String::from);
+        assert_eq!(nearest("shp", &names), Some("shop"));
+        assert_eq!(nearest("bilings", &names), Some("billing"));
+        assert_eq!(nearest("warehouse", &names), None);
+    }
+}

@@ -1,0 +1,239 @@
+//! The only place that touches the terminal: results on stdout, everything else on stderr.
+
+use std::io::{IsTerminal, Write};
+
+use crate::cli::{ColorWhen, Global};
+use crate::env::Env;
+use crate::error::{Error, Kind, Result};
+use crate::view::table::{Look, Table, Tone};
+
+/// Marks of progress lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Something was begun.
+    Action,
+    /// Waiting.
+    Wait,
+    /// Good.
+    Good,
+    /// Bad.
+    Bad,
+}
+
+impl Mark {
+    /// The symbol, or its word where the locale has no UTF-8.
+    pub(crate) fn symbol(self, ascii: bool) -> &'static str {
+        match (self, ascii) {
+            (Self::Action, false) => "►",
+            (Self::Wait, false) => "◎",
+            (Self::Good, false) => "✔",
+            (Self::Bad, false) => "✖",
+            (Self::Action, true) => ">",
+            (Self::Wait, true) => "..",
+            (Self::Good, true) => "OK",
+            (Self::Bad, true) => "FAILED",
+        }
+    }
+
+    fn tone(self) -> Tone {
+        match self {
+            Self::Good => Tone::Good,
+            Self::Bad => Tone::Bad,
+            Self::Action | Self::Wait => Tone::Plain,
+        }
+    }
+}
+
+/// Which streams are terminals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Terminals {
+    /// Standard input.
+    pub(crate) input: bool,
+    /// Standard output.
+    pub(crate) output: bool,
+    /// Standard error.
+    pub(crate) error: bool,
+}
+
+/// The terminal, or whatever stands in its place.
+pub(crate) struct Ui {
+    terminals: Terminals,
+    color_out: bool,
+    color_err: bool,
+    ascii: bool,
+    quiet: bool,
+    yes: bool,
+    no_input: bool,
+}
+
+impl Ui {
+    /// The process's streams.
+    pub(crate) fn new(global: &Global, env: &Env) -> Self {
+        let terminals = Terminals {
+            input: std::io::stdin().is_terminal(),
+            output: std::io::stdout().is_terminal(),
+            error: std::io::stderr().is_terminal(),
+        };
+        let color = |terminal: bool| match global.color {
+            ColorWhen::Always => true,
+            ColorWhen::Never => false,
+            ColorWhen::Auto => !env.no_color && (env.force_color || (terminal && !env.dumb)),
+        };
+        Self {
+            terminals,
+            color_out: color(terminals.output),
+            color_err: color(terminals.error),
+            ascii: global.ascii || !env.utf8,
+            quiet: global.quiet,
+            yes: global.yes,
+            no_input: global.no_input,
+        }
+    }
+
+    /// True if symbols must be ASCII.
+    pub(crate) fn ascii(&self) -> bool {
+        self.ascii
+    }
+
+    /// True if a question can be asked.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.terminals.input && self.terminals.error && !self.no_input
+    }
+
+    /// Writes a result as it is.
+    ///
+    /// # Errors
+    /// A closed pipe ends the program quietly.
+    pub(crate) fn out(&self, text: &str) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        Ok(out.flush()?)
+    }
+
+    /// Writes one line of a result.
+    ///
+    /// # Errors
+    /// As [`Self::out`].
+    pub(crate) fn line(&self, text: &str) -> Result<()> {
+        self.out(&format!("{text}\n"))
+    }
+
+    /// Writes a table.
+    ///
+    /// # Errors
+    /// As [`Self::out`].
+    pub(crate) fn table(&self, table: &Table, no_headers: bool) -> Result<()> {
+        self.out(&table.render(Look {
+            color: self.color_out,
+            no_headers,
+        }))
+    }
+
+    /// Writes a line to stderr. Nobody is told if that fails: there is nowhere to tell.
+    pub(crate) fn note(&self, text: &str) {
+        let _ = writeln!(std::io::stderr().lock(), "{text}");
+    }
+
+    /// A progress line; `--quiet` drops it.
+    pub(crate) fn progress(&self, mark: Mark, text: &str) {
+        if !self.quiet {
+            let symbol = mark.symbol(self.ascii);
+            let symbol = if self.color_err {
+                mark.tone().paint(symbol)
+            } else {
+                symbol.to_owned()
+            };
+            self.note(&format!("{symbol} {text}"));
+        }
+    }
+
+    /// A warning.
+    pub(crate) fn warn(&self, text: &str) {
+        self.note(&format!("warning: {text}"));
+    }
+
+    /// What to do next; `--quiet` drops it.
+    pub(crate) fn hint(&self, text: &str) {
+        if !self.quiet {
+            self.note(&format!("Hint: {text}"));
+        }
+    }
+
+    /// Tells a failure.
+    pub(crate) fn error(&self, error: &Error) {
+        if !error.message.is_empty() {
+            self.note(&error.message);
+        }
+        if let Some(hint) = &error.hint {
+            self.hint(hint);
+        }
+    }
+
+    /// Asks for consent; `--yes` gives it.
+    ///
+    /// # Errors
+    /// Without a terminal the question can't be asked: a usage error that says what it was about.
+    pub(crate) fn confirm(&self, consequence: &str) -> Result<bool> {
+        if self.yes {
+            return Ok(true);
+        }
+        if !self.can_ask() {
+            return Err(Error::usage(format!(
+                "cannot ask for confirmation: {}. Add --yes, or --dry-run=server to preview. {consequence}",
+                if self.no_input {
+                    "--no-input is set"
+                } else {
+                    "stdin is not a terminal"
+                },
+            )));
+        }
+        self.note(consequence);
+        let answer = dialoguer::Confirm::new()
+            .with_prompt("Do you want to continue?")
+            .default(false)
+            .interact_opt();
+        self.answer(answer).map(|yes| yes.unwrap_or(false))
+    }
+
+    /// Lets the user pick one of `items`; `None` if there is nobody to ask, or on Escape.
+    ///
+    /// # Errors
+    /// An interrupt, with the cursor shown again.
+    pub(crate) fn pick(&self, prompt: &str, items: &[String]) -> Result<Option<usize>> {
+        if !self.can_ask() || items.is_empty() {
+            return Ok(None);
+        }
+        let answer = dialoguer::FuzzySelect::new()
+            .with_prompt(prompt)
+            .items(items)
+            .default(0)
+            .interact_opt();
+        self.answer(answer)
+    }
+
+    /// Turns the end of a prompt into ours: on an interrupt the cursor comes back.
+    fn answer<T>(&self, answer: Result<T, dialoguer::Error>) -> Result<T> {
+        answer.map_err(|dialoguer::Error::IO(error)| {
+            let _ = write!(std::io::stderr().lock(), "\u{1b}[?25h");
+            if error.kind() == std::io::ErrorKind::Interrupted {
+                self.note("");
+                return Error::silent(Kind::Interrupted);
+            }
+            Error::from(error)
+        })
+    }
+}
+
+/// Writes a line to stderr before there is a [`Ui`].
+pub(crate) fn stderr(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// Writes clap's help, version or usage error to the stream it belongs to.
+pub(crate) fn usage(error: &clap::Error) -> u8 {
+    match error.print() {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => 141,
+        _ if error.use_stderr() => 2,
+        _ => 0,
+    }
+}

@@ -1,0 +1,558 @@
+//! `describe`: the whole chain of one object, from schedule to the last log lines. A link that
+//! can't be read is a line that says so.
+
+use std::fmt::Write;
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use crds::ScheduleStatus;
+use crds::run::{Run, RunResult};
+use crds::schedule::Schedule;
+use crds::time::from_k8s;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Event, Pod};
+use serde_json::Value;
+
+use super::advice::{Facts, advice};
+use super::table::{Look, Table, sanitise};
+use super::time::{Zone, zone_or_utc};
+use super::{duration, mask, pod, preview, runs};
+use crate::cluster::Object;
+
+/// Something that was read, or why it was not.
+pub(crate) type Probe<T> = Result<T, String>;
+
+/// What `describe` has read.
+pub(crate) struct Inputs<'a> {
+    /// The object.
+    pub(crate) object: &'a Object,
+    /// The Job of the run that matters: the active one, else the newest.
+    pub(crate) job: Probe<Option<Job>>,
+    /// Its pods.
+    pub(crate) pods: Probe<Vec<Pod>>,
+    /// The end of the newest pod's log.
+    pub(crate) log: Probe<Vec<String>>,
+    /// Events of object and Job.
+    pub(crate) events: Probe<Vec<Event>>,
+    /// The zone to show times in.
+    pub(crate) zone: Zone,
+    /// Now.
+    pub(crate) now: DateTime<Utc>,
+    /// Symbols must be ASCII.
+    pub(crate) ascii: bool,
+}
+
+/// The run a description dwells on: the active one, else the newest.
+pub(crate) fn focus(status: &ScheduleStatus) -> Option<&Run> {
+    let active = status.runs.iter().find(|r| r.result == RunResult::Running);
+    active.or(status.runs.first())
+}
+
+/// The description.
+pub(crate) fn describe(inputs: &Inputs<'_>) -> String {
+    let status = inputs.object.status();
+    let text = status
+        .schedule
+        .as_ref()
+        .map_or("UTC", |s| s.time_zone.as_str());
+    let zone = spec_zone(inputs.object).unwrap_or_else(|| zone_or_utc(text));
+    let mut page = Page {
+        text: String::new(),
+    };
+    head(&mut page, inputs, &status, zone);
+    settings(&mut page, inputs.object.spec());
+    history(&mut page, inputs, &status, zone);
+    chain(&mut page, inputs, &status);
+    tables(&mut page, inputs, &status);
+    let facts = Facts {
+        object: &inputs.object.kind.short_name(&inputs.object.name()),
+        suspended: inputs.object.suspended(),
+        generation: inputs.object.object.metadata.generation,
+    };
+    if let Some(advice) = advice(facts, &status) {
+        page.field("Hint", &advice);
+    }
+    page.text
+}
+
+/// Text with a column of keys.
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn field(&mut self, key: &str, value: &str) {
+        let key = format!("{key}:");
+        let _ = writeln!(self.text, "{key:<14} {}", sanitise(value));
+    }
+
+    fn table(&mut self, title: &str, table: &Table) {
+        let _ = writeln!(self.text, "{title}:");
+        for line in table.render(Look::default()).lines() {
+            let _ = writeln!(self.text, "  {line}");
+        }
+    }
+
+    fn lines(&mut self, title: &str, lines: &[String]) {
+        let _ = writeln!(self.text, "{title}:");
+        for line in lines {
+            let _ = writeln!(self.text, "  {}", sanitise(line));
+        }
+    }
+}
+
+fn spec_zone(object: &Object) -> Option<Tz> {
+    object.spec()["timeZone"]
+        .as_str()
+        .and_then(|name| name.parse().ok())
+}
+
+fn head(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus, zone: Tz) {
+    let object = inputs.object;
+    page.field("Name", &object.name());
+    let kind = object.kind;
+    page.field(
+        "Kind",
+        &format!("{} ({}/{})", kind.kind, kind.group, kind.version),
+    );
+    page.field("Namespace", &object.namespace());
+    if let Some(labels) = object
+        .object
+        .metadata
+        .labels
+        .as_ref()
+        .filter(|l| !l.is_empty())
+    {
+        let labels: Vec<String> = labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        page.field("Labels", &labels.join(", "));
+    }
+    page.field("Status", &summary(inputs, status));
+    schedule(page, inputs, status, zone);
+    let suspended = if object.suspended() {
+        suspension(inputs, status, zone)
+    } else {
+        "no".to_owned()
+    };
+    page.field("Suspended", &suspended);
+}
+
+/// `✔ Active, last run succeeded 7h12m ago`.
+fn summary(inputs: &Inputs<'_>, status: &ScheduleStatus) -> String {
+    let accepted = crds::condition::get(&status.conditions, crds::condition::ACCEPTED);
+    let (good, bad) = if inputs.ascii {
+        ("OK", "FAILED")
+    } else {
+        ("✔", "✖")
+    };
+    if let Some(refused) = accepted.filter(|c| c.status == "False") {
+        return format!("{bad} {}: {}", refused.reason, mask::text(&refused.message));
+    }
+    if status.observed_generation.is_none() {
+        return "Pending: no operator has seen it yet".to_owned();
+    }
+    let word = if inputs.object.suspended() {
+        "Suspended"
+    } else {
+        "Active"
+    };
+    if let Some(run) = status.runs.iter().find(|r| !r.result.is_final()) {
+        return format!("{word}, {} {}", run.name, runs::outcome(run, inputs.now));
+    }
+    let Some(run) = status.runs.iter().find(|r| r.result.is_final()) else {
+        return format!("{word}, nothing ran yet");
+    };
+    let ago = run.completion_time.as_ref().or(run.start_time.as_ref());
+    let ago = ago.map(|at| format!(" {} ago", duration::age(from_k8s(at), inputs.now)));
+    let mark = if run.result == RunResult::Succeeded {
+        good
+    } else {
+        bad
+    };
+    let result = run.result.as_str().to_lowercase();
+    format!(
+        "{mark} {word}, last run {result}{}",
+        ago.unwrap_or_default()
+    )
+}
+
+fn schedule(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus, zone: Tz) {
+    let observed = status.schedule.as_ref().map(|s| s.text.clone());
+    let spec = &inputs.object.spec()["schedule"];
+    let written = spec.as_str().or(spec["cron"].as_str()).map(str::to_owned);
+    let text = written.or(observed);
+    let Some(text) = text.filter(|t| !t.is_empty()) else {
+        page.field("Schedule", "<none>");
+        return;
+    };
+    let named = inputs.object.spec()["timeZone"].as_str();
+    match Schedule::parse(&text, named.or(Some(zone.name()))) {
+        Ok(schedule) => {
+            page.field(
+                "Schedule",
+                &format!(
+                    "{text}  {:?}  ({})",
+                    schedule.describe(),
+                    schedule.zone_name()
+                ),
+            );
+            if inputs.object.suspended() {
+                page.field("Next runs", "none while suspended");
+                return;
+            }
+            let anchor = status
+                .schedule
+                .as_ref()
+                .and_then(|s| s.anchor.as_ref())
+                .map(from_k8s);
+            let anchor = anchor.or(inputs.object.created()).unwrap_or(inputs.now);
+            let next = preview::next(&schedule, inputs.now, anchor, 3);
+            let mut shown: Vec<String> =
+                next.iter().map(|at| inputs.zone.show(*at, zone)).collect();
+            if let (Some(first), Some(at)) = (shown.first_mut(), next.first()) {
+                first.push_str(&format!(" ({})", duration::until(*at, inputs.now)));
+            }
+            page.field("Next runs", &or(&shown.join(", "), "never"));
+        }
+        Err(problem) => {
+            page.field("Schedule", &text);
+            page.field("Next runs", &format!("none: {problem}"));
+        }
+    }
+}
+
+fn suspension(inputs: &Inputs<'_>, status: &ScheduleStatus, zone: Tz) -> String {
+    let object = inputs.object;
+    let mut text = "yes".to_owned();
+    if let Some(since) = status.suspended_since.as_ref().map(from_k8s) {
+        text.push_str(&format!(" since {}", inputs.zone.show(since, zone)));
+    }
+    if let Some(by) = object.annotation(crds::labels::SUSPENDED_BY) {
+        text.push_str(&format!(" by {by}"));
+    }
+    if let Some(why) = object.annotation(crds::labels::SUSPEND_REASON) {
+        text.push_str(&format!(": {why:?}"));
+    }
+    if let Some(until) = object.annotation(crds::labels::RESUME_AT) {
+        text.push_str(&format!(", resumes at {until}"));
+    }
+    text
+}
+
+/// What the spec says of source, store and the rest, without secrets.
+fn settings(page: &mut Page, spec: &Value) {
+    page.field("Database", &or(&source(spec), "<unset>"));
+    page.field("Storage", &or(&destination(spec), "<unset>"));
+    let envs: Vec<String> = spec["backupEnvs"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(env)
+        .collect();
+    if !envs.is_empty() {
+        page.lines("Environment", &envs);
+    }
+    if let Some(image) = spec["image"].as_str() {
+        page.field("Image", image);
+    }
+}
+
+/// One variable: a value that looks secret is masked, a reference is told.
+fn env(env: &Value) -> String {
+    let name = env["name"].as_str().unwrap_or_default();
+    let from = &env["valueFrom"];
+    for (field, word) in [("secretKeyRef", "secret"), ("configMapKeyRef", "configmap")] {
+        if let Some(source) = from.get(field) {
+            let text = |key: &str| source[key].as_str().unwrap_or_default();
+            return format!("{name}: <{word} {}, key {}>", text("name"), text("key"));
+        }
+    }
+    if from.is_object() {
+        return format!("{name}: <set by the cluster>");
+    }
+    format!(
+        "{name}: {}",
+        mask::value(name, env["value"].as_str().unwrap_or_default())
+    )
+}
+
+fn variable<'a>(spec: &'a Value, name: &str) -> Option<&'a str> {
+    let envs = spec["backupEnvs"].as_array()?;
+    envs.iter().rev().find(|e| e["name"] == name)?["value"].as_str()
+}
+
+fn source(spec: &Value) -> String {
+    let source = &spec["source"];
+    let host = source["host"].as_str().or_else(|| variable(spec, "HOST"));
+    let port = source["port"].as_i64().map(|p| p.to_string());
+    let port = port.or_else(|| variable(spec, "PORT").map(str::to_owned));
+    let mut text = match (host, source["socket"].as_str()) {
+        (Some(host), _) => format!("mysql://{host}:{}", port.as_deref().unwrap_or("3306")),
+        (None, Some(socket)) => format!("socket {socket}"),
+        (None, None) => return String::new(),
+    };
+    if let Some(databases) = source["databases"].as_array() {
+        let names: Vec<&str> = databases.iter().filter_map(Value::as_str).collect();
+        text.push_str(&format!("  databases: {}", names.join(", ")));
+    }
+    if let Some(secret) = source["credentialsSecretRef"]["name"].as_str() {
+        text.push_str(&format!("  secret: {secret}"));
+    }
+    text
+}
+
+fn destination(spec: &Value) -> String {
+    let to = &spec["destination"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut shown = if let Some(s3) = to.get("s3") {
+        let prefix = text(&s3["prefix"]);
+        format!("s3://{}/{prefix}", text(&s3["bucket"]))
+    } else if let Some(volume) = to.get("volume") {
+        let claim = text(&volume["persistentVolumeClaim"]["claimName"]);
+        let kind = volume
+            .as_object()
+            .and_then(|v| v.keys().find(|k| *k != "path"));
+        let what = if claim.is_empty() {
+            kind.cloned().unwrap_or_default()
+        } else {
+            format!("pvc/{claim}")
+        };
+        format!("{what}  path: {}", or(&text(&volume["path"]), "/"))
+    } else if let Some(storage) = to["storageRef"]["name"].as_str() {
+        format!("storage/{storage}")
+    } else {
+        match variable(spec, "SQLPATH") {
+            Some(path) => path.to_owned(),
+            None => return String::new(),
+        }
+    };
+    let encrypted = if spec["encryption"].is_object() {
+        "on"
+    } else {
+        "off"
+    };
+    shown.push_str(&format!("  encryption: {encrypted}"));
+    if let Some(retention) = spec["retention"].as_object() {
+        let rules: Vec<String> = retention.iter().map(|(k, v)| format!("{k} {v}")).collect();
+        shown.push_str(&format!(
+            "  retention: {}",
+            rules.join(", ").replace('"', "")
+        ));
+    } else if let Some(age) = variable(spec, "EXPIREAT") {
+        shown.push_str(&format!("  retention: {age}"));
+    }
+    shown
+}
+
+fn history(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus, zone: Tz) {
+    let since = |at: &Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
+        at.as_ref().map(|at| {
+            let at = from_k8s(at);
+            format!(
+                "{} ({} ago)",
+                inputs.zone.show(at, zone),
+                duration::age(at, inputs.now)
+            )
+        })
+    };
+    let failures = status.consecutive_failures.unwrap_or(0);
+    let last = since(&status.last_successful_time).unwrap_or_else(|| "<never>".to_owned());
+    page.field(
+        "Last success",
+        &format!("{last}   consecutive failures: {failures}"),
+    );
+    if let Some(at) = since(&status.last_verified_time) {
+        page.field("Verified", &at);
+    }
+    if let Some(totals) = status.totals {
+        page.field(
+            "Slots",
+            &format!(
+                "{} due, {} succeeded, {} failed, {} skipped, {} missed; {} manual runs",
+                totals.due,
+                totals.succeeded,
+                totals.failed,
+                totals.skipped,
+                totals.missed,
+                totals.manual
+            ),
+        );
+    }
+    for missed in status.missed.iter().take(3) {
+        page.field(
+            "Missed",
+            &format!(
+                "{} from {} to {}: {}",
+                missed.count,
+                inputs.zone.show(from_k8s(&missed.from), zone),
+                inputs.zone.show(from_k8s(&missed.to), zone),
+                missed.reason
+            ),
+        );
+    }
+    let glyphs: Vec<&str> = status
+        .runs
+        .iter()
+        .take(10)
+        .rev()
+        .map(|r| glyph(r, inputs.ascii))
+        .collect();
+    if !glyphs.is_empty() {
+        page.field(
+            "Last runs",
+            &format!("{}   (oldest to newest)", glyphs.join(" ")),
+        );
+    }
+}
+
+fn glyph(run: &Run, ascii: bool) -> &'static str {
+    match (run.result, ascii) {
+        (RunResult::Succeeded, false) => "✔",
+        (RunResult::Failed, false) => "✖",
+        (RunResult::Running, false) => "●",
+        (RunResult::Skipped, false) => "○",
+        (RunResult::Waiting, false) => "◷",
+        (RunResult::Succeeded, true) => "ok",
+        (RunResult::Failed, true) => "FAILED",
+        (RunResult::Running, true) => "running",
+        (RunResult::Skipped, true) => "skipped",
+        (RunResult::Waiting, true) => "waiting",
+    }
+}
+
+/// The run that matters, its Job, its pods, the end of its log.
+fn chain(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus) {
+    let Some(run) = focus(status) else { return };
+    page.field(
+        "Run",
+        &format!("{}  {}", run.name, runs::outcome(run, inputs.now)),
+    );
+    for warning in &run.warnings {
+        page.field("Warning", &mask::text(warning));
+    }
+    for artefact in &run.artefacts {
+        let read = if artefact.read_back {
+            "read back"
+        } else {
+            "not read back"
+        };
+        page.field(
+            "Artefact",
+            &format!(
+                "{}  {}  {read}",
+                artefact.key,
+                duration::bytes(artefact.size)
+            ),
+        );
+    }
+    let job = match &inputs.job {
+        Ok(Some(job)) => job_line(job),
+        Ok(None) => format!("job/{} is gone", run.name),
+        Err(why) => why.clone(),
+    };
+    page.field("Job", &job);
+    match &inputs.pods {
+        Ok(pods) if pods.is_empty() => page.field("Pods", "<none>"),
+        Ok(pods) => {
+            for one in pods {
+                page.field("Pod", &pod_line(one));
+            }
+        }
+        Err(why) => page.field("Pods", why),
+    }
+    match &inputs.log {
+        Ok(lines) if lines.is_empty() => {}
+        Ok(lines) => {
+            let lines: Vec<String> = lines.iter().map(|l| mask::text(l)).collect();
+            page.lines("Last log lines", &lines);
+        }
+        Err(why) => page.field("Log", why),
+    }
+}
+
+fn job_line(job: &Job) -> String {
+    let name = job.metadata.name.as_deref().unwrap_or_default();
+    let status = job.status.clone().unwrap_or_default();
+    let ended = status
+        .conditions
+        .iter()
+        .flatten()
+        .find(|c| c.status == "True");
+    let state = ended.map_or_else(
+        || format!("active: {}", status.active.unwrap_or(0)),
+        |c| match &c.message {
+            Some(message) if !message.is_empty() => format!("{}: {message}", c.type_),
+            _ => c.type_.clone(),
+        },
+    );
+    format!("job/{name}  {state}")
+}
+
+fn pod_line(one: &Pod) -> String {
+    let name = one.metadata.name.as_deref().unwrap_or_default();
+    let phase = one
+        .status
+        .as_ref()
+        .and_then(|s| s.phase.as_deref())
+        .unwrap_or("Unknown");
+    let container = pod::container(one).unwrap_or_default();
+    let stage = match pod::stage(one, &container) {
+        pod::Stage::Waiting(why) => format!("  {why}"),
+        pod::Stage::Running(_) => String::new(),
+        pod::Stage::Ended(code) => format!("  exit code {code}"),
+    };
+    let node = one
+        .spec
+        .as_ref()
+        .and_then(|s| s.node_name.as_deref())
+        .unwrap_or("<none>");
+    format!("pod/{name}  {phase}{stage}  node: {node}")
+}
+
+fn tables(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus) {
+    if !status.requests.is_empty() {
+        let mut table = Table::new(&["ID", "ACTION", "STATE", "BY", "RUN", "MESSAGE"]);
+        for request in status.requests.iter().take(3) {
+            table.push(vec![
+                request.id.clone(),
+                request.action.as_str().to_owned(),
+                format!("{:?}", request.state),
+                or(&request.by, "-"),
+                request.job.clone().unwrap_or_else(|| "-".to_owned()),
+                or(&mask::text(&request.message), "-"),
+            ]);
+        }
+        page.table("Requests", &table);
+    }
+    if !status.conditions.is_empty() {
+        let mut table = Table::new(&["TYPE", "STATUS", "REASON", "AGE", "MESSAGE"]);
+        for condition in &status.conditions {
+            table.push(vec![
+                condition.type_.clone(),
+                condition.status.clone(),
+                condition.reason.clone(),
+                duration::age(from_k8s(&condition.last_transition_time), inputs.now),
+                or(&mask::text(&condition.message), "<none>"),
+            ]);
+        }
+        page.table("Conditions", &table);
+    }
+    match &inputs.events {
+        Ok(events) if events.is_empty() => page.field("Events", "<none>"),
+        Ok(events) => {
+            let newest = events.len().saturating_sub(15);
+            page.table(
+                "Events",
+                &super::events::table(&events[newest..], inputs.now),
+            );
+        }
+        Err(why) => page.field("Events", why),
+    }
+}
+
+fn or(text: &str, missing: &str) -> String {
+    if text.is_empty() {
+        missing.to_owned()
+    } else {
+        text.to_owned()
+    }
+}

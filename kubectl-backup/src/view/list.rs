@@ -1,0 +1,238 @@
+//! `list`: one line an object, from the cells of the server's printer columns.
+
+use chrono::{DateTime, Utc};
+use crds::condition::reason;
+use serde_json::Value;
+
+use super::duration;
+use super::table::Table;
+use crate::cluster::ServerTable;
+use crate::kind::Kind;
+
+/// What a list shows of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Its namespace, if rows carry it.
+    pub(crate) namespace: String,
+    /// `singular/name`.
+    pub(crate) name: String,
+    /// The schedule's text.
+    pub(crate) schedule: String,
+    /// The effective zone.
+    pub(crate) zone: String,
+    /// Active, Suspended, Running, Pending, Invalid, Blocked, Done.
+    pub(crate) status: &'static str,
+    /// Start of the newest run.
+    pub(crate) last_run: Option<DateTime<Utc>>,
+    /// Age of the newest slot's run, as the server worked it out.
+    pub(crate) last_schedule: String,
+    /// Result of the newest run.
+    pub(crate) result: String,
+    /// The next slot.
+    pub(crate) next: Option<DateTime<Utc>>,
+    /// Age of the object, as the server worked it out.
+    pub(crate) age: String,
+    /// Stored size of the newest good run.
+    pub(crate) size: String,
+    /// End of the newest run.
+    pub(crate) last_end: Option<DateTime<Utc>>,
+    /// How many artefacts are kept.
+    pub(crate) keep: String,
+    /// Where artefacts go.
+    pub(crate) storage: String,
+    /// Age of the newest good run.
+    pub(crate) last_success: String,
+    /// Failed runs since the newest good one.
+    pub(crate) failures: String,
+    /// When it was suspended.
+    pub(crate) suspended_since: Option<DateTime<Utc>>,
+    /// Reason of the Ready condition.
+    pub(crate) reason: String,
+}
+
+/// Where the columns of a table are.
+struct Columns<'a> {
+    table: &'a ServerTable,
+    names: Vec<String>,
+}
+
+impl Columns<'_> {
+    fn cell(&self, row: usize, name: &str) -> String {
+        let index = self.names.iter().position(|n| n == name);
+        match index.and_then(|i| self.table.rows[row].cells.get(i)) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) if text == "<none>" => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        }
+    }
+
+    fn time(&self, row: usize, name: &str) -> Option<DateTime<Utc>> {
+        crds::time::parse_rfc3339(&self.cell(row, name))
+    }
+}
+
+/// The rows of a kind's table.
+pub(crate) fn rows(kind: &Kind, table: &ServerTable) -> Vec<Row> {
+    let names = table
+        .column_definitions
+        .iter()
+        .map(|c| c.name.to_ascii_lowercase());
+    let columns = Columns {
+        table,
+        names: names.collect(),
+    };
+    (0..table.rows.len())
+        .map(|index| row(kind, &columns, index))
+        .collect()
+}
+
+fn row(kind: &Kind, columns: &Columns<'_>, index: usize) -> Row {
+    let cell = |name: &str| columns.cell(index, name);
+    let object = columns.table.rows[index].object.as_ref();
+    let running = cell("active").parse::<i64>().is_ok_and(|n| n > 0);
+    let storage = [
+        ("bucket", "s3://"),
+        ("claim", "pvc/"),
+        ("storage", "storage/"),
+    ]
+    .into_iter()
+    .map(|(column, prefix)| (cell(column), prefix))
+    .find(|(value, _)| !value.is_empty())
+    .map(|(value, prefix)| format!("{prefix}{value}"));
+    let mut row = Row {
+        namespace: object
+            .map(|o| o.metadata.namespace.clone())
+            .unwrap_or_default(),
+        name: kind.short_name(&cell("name")),
+        schedule: cell("schedule"),
+        zone: cell("zone"),
+        status: "",
+        last_run: columns.time(index, "last-run"),
+        last_schedule: cell("last-schedule"),
+        result: if running {
+            "Running".to_owned()
+        } else {
+            cell("last-result")
+        },
+        next: columns.time(index, "next-schedule"),
+        age: cell("age"),
+        size: cell("size"),
+        last_end: columns.time(index, "last-end"),
+        keep: cell("keep"),
+        storage: storage.unwrap_or_default(),
+        last_success: cell("last-success"),
+        failures: cell("failures"),
+        suspended_since: columns.time(index, "suspended-since"),
+        reason: cell("reason"),
+    };
+    row.status = status(&row, cell("suspend") == "true", running);
+    row
+}
+
+/// The one word for an object's state: what keeps it from running comes first.
+fn status(row: &Row, suspended: bool, running: bool) -> &'static str {
+    match row.reason.as_str() {
+        reason::INVALID_SPEC
+        | reason::INVALID_SCHEDULE
+        | reason::UNKNOWN_TIME_ZONE
+        | reason::NEVER_FIRES
+        | reason::UNREADABLE => "Invalid",
+        reason::FOREIGN_CONTROLLER | reason::POLICY_DENIED => "Blocked",
+        _ if suspended => "Suspended",
+        _ if running => "Running",
+        "" if row.result.is_empty() => "Pending",
+        _ if row.schedule.is_empty() && !row.result.is_empty() => "Done",
+        _ => "Active",
+    }
+}
+
+/// What the table has beside its usual columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// NAMESPACE first.
+    pub(crate) namespace: bool,
+    /// Everything.
+    pub(crate) wide: bool,
+}
+
+/// The table of the rows.
+pub(crate) fn table(rows: &[Row], shape: Shape, now: DateTime<Utc>) -> Table {
+    let mut header = vec![];
+    if shape.namespace {
+        header.push("NAMESPACE");
+    }
+    header.extend([
+        "NAME", "SCHEDULE", "ZONE", "STATUS", "LAST-RUN", "RESULT", "NEXT-RUN",
+    ]);
+    if shape.wide {
+        header.extend([
+            "SIZE",
+            "DURATION",
+            "KEEP",
+            "STORAGE",
+            "LAST-SUCCESS",
+            "FAILURES",
+            "SUSPENDED-SINCE",
+            "REASON",
+        ]);
+    }
+    header.push("AGE");
+    let mut table = Table::new(&header);
+    for row in rows {
+        table.push(cells(row, shape, now));
+    }
+    table
+}
+
+fn cells(row: &Row, shape: Shape, now: DateTime<Utc>) -> Vec<String> {
+    let or = |text: &str, missing: &str| {
+        if text.is_empty() {
+            missing.to_owned()
+        } else {
+            text.to_owned()
+        }
+    };
+    let mut cells = vec![];
+    if shape.namespace {
+        cells.push(row.namespace.clone());
+    }
+    let last_run = match row.last_run {
+        Some(at) => duration::age(at, now),
+        None => or(&row.last_schedule, "<never>"),
+    };
+    let next = match row.next {
+        Some(at) if row.status != "Suspended" => duration::until(at, now),
+        _ => "-".to_owned(),
+    };
+    cells.extend([
+        row.name.clone(),
+        or(&row.schedule, "<none>"),
+        if row.schedule.is_empty() {
+            "-".to_owned()
+        } else {
+            or(&row.zone, "<unset>")
+        },
+        row.status.to_owned(),
+        last_run,
+        or(&row.result, "<none>"),
+        next,
+    ]);
+    if shape.wide {
+        let took = row.last_run.zip(row.last_end);
+        let took = took.map(|(from, to)| duration::human_millis((to - from).num_milliseconds()));
+        let since = row.suspended_since.filter(|_| row.status == "Suspended");
+        cells.extend([
+            or(&row.size, "-"),
+            took.unwrap_or_else(|| "-".to_owned()),
+            or(&row.keep, "<unset>"),
+            or(&row.storage, "<unset>"),
+            or(&row.last_success, "<never>"),
+            or(&row.failures, "0"),
+            since.map_or_else(|| "-".to_owned(), |at| duration::age(at, now)),
+            or(&row.reason, "<none>"),
+        ]);
+    }
+    cells.push(or(&row.age, "<unknown>"));
+    cells
+}

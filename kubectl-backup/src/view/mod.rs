@@ -1,0 +1,14 @@
+//! What is shown, as pure functions of what was read and of `now`.
+
+pub(crate) mod advice;
+pub(crate) mod describe;
+pub(crate) mod duration;
+pub(crate) mod events;
+pub(crate) mod list;
+pub(crate) mod mask;
+pub(crate) mod output;
+pub(crate) mod pod;
+pub(crate) mod preview;
+pub(crate) mod runs;
+pub(crate) mod table;
+pub(crate) mod time;

@@ -1,0 +1,152 @@
+//! Objects for machines.
+
+use serde_json::{Value, json};
+
+use crate::cli::StructuredOutput;
+
+/// One value as JSON or YAML, with a line break at its end.
+pub(crate) fn structured(value: &Value, format: StructuredOutput) -> String {
+    match format {
+        StructuredOutput::Json => format!("{value:#}\n"),
+        StructuredOutput::Yaml => yaml(value),
+    }
+}
+
+/// Marks text that must be quoted, until the emitter has decided how to write it.
+const QUOTED: &str = "QUOTED-FOR-YAML-1-1-";
+
+/// YAML whose text is text for readers of YAML 1.1 too: kubectl reads a bare `yes` as a boolean,
+/// the emitter writes for YAML 1.2.
+fn yaml(value: &Value) -> String {
+    let text = serde_yaml::to_string(&marked(value)).unwrap_or_default();
+    let mut parts = text.split(QUOTED);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !is_word(c)).unwrap_or(part.len());
+        // The colon of a key is no part of the key.
+        let end = if part[..end].ends_with(':') {
+            end - 1
+        } else {
+            end
+        };
+        out.push_str(&format!("'{}'{}", &part[..end], &part[end..]));
+    }
+    out
+}
+
+fn marked(value: &Value) -> Value {
+    let mark = |text: &str| {
+        if is_ambiguous(text) {
+            format!("{QUOTED}{text}")
+        } else {
+            text.to_owned()
+        }
+    };
+    match value {
+        Value::String(text) => mark(text).into(),
+        Value::Array(items) => items.iter().map(marked).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| (mark(key), marked(value)))
+            .collect(),
+        other => other.clone(),
+    }
+}
+
+/// Text that YAML 1.1 takes for a boolean, a number or a time when it is not quoted.
+fn is_ambiguous(text: &str) -> bool {
+    let word = matches!(
+        text.to_ascii_lowercase().as_str(),
+        "y" | "yes" | "n" | "no" | "on" | "off" | "=" | "<<" | ".inf" | ".nan"
+    );
+    let number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'))
+        && text.chars().any(|c| c.is_ascii_digit())
+        && text.chars().all(|c| {
+            c.is_ascii_hexdigit()
+                || matches!(c, '+' | '-' | '.' | '_' | ':' | 'x' | 'o' | 'T' | 'Z')
+        })
+        && !text.ends_with(':');
+    word || number
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_' | ':' | '=' | '<')
+}
+
+/// A List of v1: always that, for none and for one item too.
+pub(crate) fn list(items: Vec<Value>) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": items,
+        "metadata": { "resourceVersion": "" },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    /// What YAML 1.1, which kubectl reads, takes for something else than text when bare.
+    #[test]
+    fn text_stays_text_for_a_yaml_1_1_reader() {
+        for word in [
+            "3306",
+            "0123",
+            "yes",
+            "no",
+            "on",
+            "off",
+            "y",
+            "n",
+            "Y",
+            "N",
+            "True",
+            "1e3",
+            "~",
+            "null",
+            "0x1F",
+            "1_000",
+            ".5",
+            "1:30",
+            "2026-01-01",
+            "=",
+            "",
+            " x",
+            "# x",
+            "a: b",
+            "- a",
+            "*a",
+            "&a",
+            "!a",
+            "%a",
+            "@a",
+            "`a",
+            "{a",
+            "[a",
+            "Infinity",
+            ".inf",
+            "0o17",
+        ] {
+            let text = structured(&json!({ "value": word }), StructuredOutput::Yaml);
+            let rest = text.strip_prefix("value: ").unwrap().trim_end();
+            let quoted = rest.starts_with('\'') || rest.starts_with('"');
+            assert!(quoted || word == "Infinity", "{word} became {text}");
+            let back: Value = serde_yaml::from_str(&text).unwrap();
+            assert_eq!(back["value"], json!(word));
+            let key = structured(&json!({ word: [word, 1, true] }), StructuredOutput::Yaml);
+            let back: Value = serde_yaml::from_str(&key).unwrap();
+            assert_eq!(back, json!({ word: [word, 1, true] }), "{key}");
+        }
+        let nested = json!({ "a": [{ "no": { "x": "0123", "y": "plain" } }] });
+        let text = structured(&nested, StructuredOutput::Yaml);
+        assert_eq!(text, "a:\n- 'no':\n    x: '0123'\n    'y': plain\n");
+    }
+
+    #[test]
+    fn a_list_is_a_list() {
+        assert_eq!(list(vec![])["items"], json!([]));
+        assert_eq!(list(vec![json!({})])["kind"], "List");
+    }
+}

@@ -1,0 +1,169 @@
+//! Runs of an object: tables and one-line summaries.
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use crds::run::{Run, RunResult, Trigger};
+use crds::time::from_k8s;
+
+use super::duration;
+use super::table::Table;
+use super::time::Zone;
+
+/// How long a run took, or has taken so far.
+pub(crate) fn took(run: &Run, now: DateTime<Utc>) -> Option<String> {
+    let start = from_k8s(run.start_time.as_ref()?);
+    let end = run.completion_time.as_ref().map_or(now, from_k8s);
+    Some(duration::human_millis((end - start).num_milliseconds()))
+}
+
+/// Stored size of a run.
+pub(crate) fn size(run: &Run) -> Option<String> {
+    run.stored_bytes.map(duration::bytes)
+}
+
+/// `yes` for a passed verification by restore, `read-back` where the artefacts were read again,
+/// `exit-status` where nothing but the exit status speaks for the run.
+pub(crate) fn verified(run: &Run) -> &'static str {
+    match (&run.verification, run.result) {
+        (Some(v), _) if v.passed && v.mode == "Restore" => "yes",
+        (Some(v), _) if !v.passed => "Failed",
+        (_, RunResult::Succeeded) if run.reason == crds::condition::reason::EXIT_STATUS_ONLY => {
+            "exit-status"
+        }
+        (_, RunResult::Succeeded)
+            if !run.artefacts.is_empty() && run.artefacts.iter().all(|a| a.read_back) =>
+        {
+            "read-back"
+        }
+        _ => "-",
+    }
+}
+
+/// Why a run was started, with who asked.
+fn trigger(run: &Run, by: Option<&str>) -> String {
+    match (run.trigger, by) {
+        (Trigger::Manual, Some(by)) if !by.is_empty() => format!("Manual ({by})"),
+        (trigger, _) => trigger.as_str().to_owned(),
+    }
+}
+
+/// A run with the object it belongs to.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnedRun<'a> {
+    /// Namespace of the object.
+    pub(crate) namespace: String,
+    /// `singular/name` of the object.
+    pub(crate) object: String,
+    /// The schedule's zone.
+    pub(crate) zone: Tz,
+    /// Who asked for it.
+    pub(crate) by: Option<String>,
+    /// The run.
+    pub(crate) run: &'a Run,
+}
+
+/// The table of runs. `object` adds a column for the object, `namespace` one for its namespace.
+pub(crate) fn table(
+    runs: &[OwnedRun<'_>],
+    namespace: bool,
+    object: bool,
+    zone: Zone,
+    now: DateTime<Utc>,
+) -> Table {
+    let mut header = vec![];
+    if namespace {
+        header.push("NAMESPACE");
+    }
+    header.push("NAME");
+    if object {
+        header.push("OBJECT");
+    }
+    header.extend([
+        "TRIGGER", "RESULT", "STARTED", "DURATION", "SIZE", "VERIFIED", "REASON", "AGE",
+    ]);
+    let mut table = Table::new(&header);
+    for owned in runs {
+        let run = owned.run;
+        let dash = || "-".to_owned();
+        let mut cells = vec![];
+        if namespace {
+            cells.push(owned.namespace.clone());
+        }
+        cells.push(run.name.clone());
+        if object {
+            cells.push(owned.object.clone());
+        }
+        let start = run.start_time.as_ref().map(from_k8s);
+        cells.extend([
+            trigger(run, owned.by.as_deref()),
+            run.result.as_str().to_owned(),
+            start.map_or_else(dash, |at| zone.show(at, owned.zone)),
+            took(run, now).unwrap_or_else(dash),
+            size(run).unwrap_or_else(dash),
+            verified(run).to_owned(),
+            if run.reason.is_empty() {
+                dash()
+            } else {
+                run.reason.clone()
+            },
+            start.map_or_else(|| "<unknown>".to_owned(), |at| duration::age(at, now)),
+        ]);
+        table.push(cells);
+    }
+    table
+}
+
+/// `succeeded in 4m9s, 1.8GiB, <key>`, or `failed after 31s in phase "Dumping": <message>`.
+pub(crate) fn outcome(run: &Run, now: DateTime<Utc>) -> String {
+    let took = took(run, now);
+    match run.result {
+        RunResult::Succeeded => {
+            let mut text = "succeeded".to_owned();
+            if let Some(took) = took {
+                text.push_str(&format!(" in {took}"));
+            }
+            if let Some(size) = size(run) {
+                text.push_str(&format!(", {size}"));
+            }
+            if let Some(artefact) = run.artefacts.first() {
+                text.push_str(&format!(", {}", artefact.key));
+            }
+            if verified(run) == "exit-status" {
+                text.push_str(" (by its exit status alone: this image writes no report)");
+            }
+            text
+        }
+        RunResult::Failed => {
+            let mut text = "failed".to_owned();
+            if let Some(took) = took {
+                text.push_str(&format!(" after {took}"));
+            }
+            if let Some(phase) = run
+                .phase
+                .as_deref()
+                .filter(|p| !p.is_empty() && *p != "Done")
+            {
+                text.push_str(&format!(" in phase {phase:?}"));
+            }
+            text.push_str(&format!(": {}", cause(run)));
+            text
+        }
+        RunResult::Skipped => format!("was skipped: {}", cause(run)),
+        RunResult::Waiting => format!("is waiting: {}", cause(run)),
+        RunResult::Running => match run.phase.as_deref() {
+            Some(phase) => format!("is running (phase {phase})"),
+            None => "is running".to_owned(),
+        },
+    }
+}
+
+/// Message and reason of a run, in one line.
+pub(crate) fn cause(run: &Run) -> String {
+    let message = super::mask::text(&super::table::sanitise(&run.message));
+    match (message.is_empty(), run.reason.is_empty()) {
+        (false, true) => message,
+        (false, false) => format!("{message} ({})", run.reason),
+        (true, false) => run.reason.clone(),
+        (true, true) => "no reason was given".to_owned(),
+    }
+}

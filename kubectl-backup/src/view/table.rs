@@ -1,0 +1,237 @@
+//! Tables as kubectl prints them: no borders, left aligned, three blanks between columns.
+
+use comfy_table::{Cell, ContentArrangement, Table as Comfy, TableStyle};
+
+/// What a word of the coloured column means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// Green.
+    Good,
+    /// Yellow.
+    Attention,
+    /// Red.
+    Bad,
+    /// The terminal's own colour.
+    Plain,
+}
+
+impl Tone {
+    /// The tone of a status or result word.
+    pub(crate) fn of(word: &str) -> Self {
+        match word {
+            "Succeeded" | "OK" | "True" | "yes" => Self::Good,
+            "Suspended" | "Running" | "Waiting" | "Pending" | "Skipped" | "WARNING" => {
+                Self::Attention
+            }
+            "Failed" | "Invalid" | "Blocked" | "CRITICAL" => Self::Bad,
+            _ => Self::Plain,
+        }
+    }
+
+    /// `text` between the escape codes of the tone.
+    pub(crate) fn paint(self, text: &str) -> String {
+        let code = match self {
+            Self::Good => "32",
+            Self::Attention => "33",
+            Self::Bad => "31",
+            Self::Plain => return text.to_owned(),
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// A table: header and rows of as many cells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// Upper-case titles without blanks.
+    pub(crate) header: Vec<&'static str>,
+    /// Cells.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// How a table is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Words of status columns are coloured.
+    pub(crate) color: bool,
+    /// The header is left out.
+    pub(crate) no_headers: bool,
+}
+
+/// Columns whose words are coloured.
+const COLOURED: [&str; 4] = ["STATUS", "RESULT", "VERIFIED", "STATE"];
+
+impl Table {
+    /// A table without rows.
+    pub(crate) fn new(header: &[&'static str]) -> Self {
+        Self {
+            header: header.to_vec(),
+            rows: vec![],
+        }
+    }
+
+    /// Adds a row; every cell is made safe for a terminal.
+    pub(crate) fn push(&mut self, cells: Vec<String>) {
+        self.rows.push(cells.iter().map(|c| sanitise(c)).collect());
+    }
+
+    /// The lines of the table, header first; nothing if there is no row.
+    pub(crate) fn render(&self, look: Look) -> String {
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        let mut table = Comfy::new();
+        table
+            .load_style(TableStyle::new())
+            .set_content_arrangement(ContentArrangement::Disabled);
+        if !look.no_headers {
+            table.set_header(
+                self.header
+                    .iter()
+                    .map(|title| Cell::new(format!("{title:6}"))),
+            );
+        }
+        for row in &self.rows {
+            table.add_row(row.iter().map(Cell::new));
+        }
+        let last = self.header.len().saturating_sub(1);
+        for (index, column) in table.column_iter_mut().enumerate() {
+            column.set_padding(if index == last { (0, 0) } else { (0, 3) });
+        }
+        let widths = table.column_max_content_widths();
+        let mut text = String::new();
+        for (index, line) in table.lines().enumerate() {
+            let row = (index + usize::from(look.no_headers)).checked_sub(1);
+            let line = line.trim_end();
+            match row.and_then(|row| self.rows.get(row)) {
+                Some(row) if look.color => text.push_str(&self.coloured(line, row, &widths)),
+                _ => text.push_str(line),
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The line with its status words coloured: after the widths were measured, so that a pipe
+    /// and a terminal get the same columns.
+    fn coloured(&self, line: &str, row: &[String], widths: &[u16]) -> String {
+        let mut text = String::new();
+        let mut rest = line;
+        for (index, cell) in row.iter().enumerate() {
+            let width = usize::from(widths.get(index).copied().unwrap_or_default()) + 3;
+            let pad = width.saturating_sub(display_width(cell));
+            let tone = Tone::of(cell);
+            let Some(after) = rest.strip_prefix(cell.as_str()) else {
+                return line.to_owned();
+            };
+            if COLOURED.contains(&self.header.get(index).copied().unwrap_or_default()) {
+                text.push_str(&tone.paint(cell));
+            } else {
+                text.push_str(cell);
+            }
+            let blanks = pad.min(after.len());
+            text.push_str(after.get(..blanks).unwrap_or_default());
+            rest = after.get(blanks..).unwrap_or_default();
+        }
+        text + rest
+    }
+}
+
+/// Cells of the terminal a text takes, for the widths comfy-table measured.
+fn display_width(text: &str) -> usize {
+    let mut probe = Comfy::new();
+    probe.add_row([text]);
+    usize::from(
+        probe
+            .column_max_content_widths()
+            .first()
+            .copied()
+            .unwrap_or_default(),
+    )
+}
+
+/// One line without control characters: cut at the first line break, as kubectl does, and
+/// escape codes made visible.
+pub(crate) fn sanitise(text: &str) -> String {
+    let (line, cut) = match text.find(['\n', '\r', '\u{c}']) {
+        Some(at) => (&text[..at], true),
+        None => (text, false),
+    };
+    let mut safe: String = line
+        .chars()
+        .map(|c| match c {
+            '\u{1b}' => "^[".to_owned(),
+            '\t' => " ".to_owned(),
+            c if c.is_control() => "\u{fffd}".to_owned(),
+            c => c.to_string(),
+        })
+        .collect();
+    if cut {
+        safe.push_str("...");
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(&["NAME", "SCHEDULE", "STATUS", "AGE"]);
+        table.push(
+            ["a/shop", "0 2 * * *", "Suspended", "34d"]
+                .map(String::from)
+                .to_vec(),
+        );
+        table.push(
+            ["a/billing", "@daily", "Active", "1y12d"]
+                .map(String::from)
+                .to_vec(),
+        );
+        table
+    }
+
+    #[test]
+    fn as_kubectl_prints_it() {
+        assert_eq!(
+            table().render(Look::default()),
+            "NAME        SCHEDULE    STATUS      AGE\n\
+             a/shop      0 2 * * *   Suspended   34d\n\
+             a/billing   @daily      Active      1y12d\n"
+        );
+    }
+
+    #[test]
+    fn narrow_columns_are_six_wide_and_headers_can_go() {
+        let mut narrow = Table::new(&["A", "B"]);
+        narrow.push(vec!["1".into(), "2".into()]);
+        assert_eq!(narrow.render(Look::default()), "A        B\n1        2\n");
+        let look = Look {
+            no_headers: true,
+            color: false,
+        };
+        assert_eq!(narrow.render(look), "1   2\n");
+        assert_eq!(Table::new(&["A"]).render(look), "");
+    }
+
+    #[test]
+    fn colour_changes_no_width() {
+        let look = Look {
+            color: true,
+            no_headers: false,
+        };
+        let coloured = table().render(look);
+        assert!(
+            coloured.contains("\u{1b}[33mSuspended\u{1b}[0m   34d"),
+            "{coloured:?}"
+        );
+        let plain = coloured.replace("\u{1b}[33m", "").replace("\u{1b}[0m", "");
+        assert_eq!(plain, table().render(Look::default()));
+    }
+
+    #[test]
+    fn hostile_cells_stay_one_plain_line() {
+        assert_eq!(sanitise("a\nb"), "a...");
+        assert_eq!(sanitise("\u{1b}[31mred\tx\u{7}"), "^[[31mred x\u{fffd}");
+    }
+}

@@ -1,0 +1,163 @@
+//! kubectl's flags, files and environment.
+
+use serde_json::{Value, json};
+
+use super::fake::{Fake, backup};
+use super::{Config, Ran, bare};
+
+#[test]
+fn flags_stand_before_or_after_the_verb_in_both_spellings() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "ns2",
+        "shop",
+        json!({ "schedule": "@daily" }),
+        Value::Null,
+    ));
+    let config = Config::new(&fake);
+    let file = config.write("other", &fake, "x", None);
+    let file = file.to_str().unwrap();
+    let with_equals = format!("--kubeconfig={file}");
+    for args in [
+        vec!["list", "--context", "x", "-n", "ns2", "--kubeconfig", file],
+        vec!["list", "--context=x", "--namespace=ns2", &with_equals],
+        vec!["--context", "x", "-n", "ns2", "--kubeconfig", file, "list"],
+        vec!["-n", "ns2", "list", &with_equals],
+    ] {
+        let ran = Ran::of(bare().args(&args).args(["-o", "name"]).output().unwrap()).ok();
+        assert_eq!(ran.out, "mysqlbackup.batch.isekiro.com/shop\n", "{args:?}");
+    }
+    let ran = config.run(&["list", "--context", "nowhere"]);
+    let ran = ran.fails(2, "error: context \"nowhere\" does not exist");
+    assert!(ran.err.contains("the contexts are: prod-eu"), "{}", ran.err);
+}
+
+#[test]
+fn the_namespace_is_that_of_the_context() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let path = |seen: &[super::fake::Seen]| seen.last().unwrap().path.clone();
+    config.run(&["list", "mbk"]).ok();
+    assert!(path(&fake.seen()).contains("/namespaces/prod/"));
+    config.run(&["list", "mbk", "-n", "ns3"]).ok();
+    assert!(path(&fake.seen()).contains("/namespaces/ns3/"));
+    config.run(&["list", "mbk", "-A"]).ok();
+    assert_eq!(
+        path(&fake.seen()),
+        "/apis/batch.isekiro.com/v1/mysqlbackups"
+    );
+    config
+        .run(&["create", "mysql", "shop", "--schedule", "@daily"])
+        .ok();
+    assert!(fake.get("prod", "shop").is_some());
+    config.run(&["run-now", "shop"]).ok();
+    config.run(&["suspend", "shop"]).ok();
+    assert!(fake.get("prod", "shop").unwrap()["spec"]["suspend"] == true);
+}
+
+#[test]
+fn files_in_kubeconfig_are_merged_and_the_first_wins() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let first = config.write("first", &fake, "one", Some("ns-one"));
+    let second = config.write("second", &fake, "two", Some("ns-two"));
+    let missing = config.directory.path().join("missing");
+    let list = std::env::join_paths([&missing, &first, &second]).unwrap();
+    for (args, namespace) in [
+        (vec!["list"], "ns-one"),
+        (vec!["list", "--context", "two"], "ns-two"),
+    ] {
+        Ran::of(bare().env("KUBECONFIG", &list).args(args).output().unwrap()).ok();
+        let seen = fake.seen();
+        assert!(
+            seen.iter()
+                .rev()
+                .take(3)
+                .any(|s| s.path.contains(namespace)),
+            "{seen:#?}"
+        );
+    }
+}
+
+#[test]
+fn no_server_no_file_no_answer() {
+    let ran = Ran::of(bare().args(["list"]).output().unwrap());
+    ran.fails(
+        8,
+        "error: no cluster: there is no kubeconfig and this is no pod",
+    );
+    let ran = Ran::of(
+        bare()
+            .args(["list", "--server", "http://127.0.0.1:1"])
+            .output()
+            .unwrap(),
+    );
+    ran.fails(8, "The connection to the server 127.0.0.1:1 was refused - did you specify the right host or port? (context \"flags\")");
+    let ran = Ran::of(
+        bare()
+            .args(["list", "--kubeconfig", "/nowhere"])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+}
+
+#[test]
+fn impersonation_and_agent_are_sent() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    config
+        .run(&[
+            "list",
+            "mbk",
+            "--as",
+            "bob",
+            "--as-group",
+            "ops",
+            "--token",
+            "t",
+        ])
+        .ok();
+    let seen = fake.seen();
+    let headers = &seen.last().unwrap().headers;
+    assert_eq!(headers["impersonate-user"], "bob");
+    assert_eq!(headers["impersonate-group"], "ops");
+    assert_eq!(headers["authorization"], "Bearer t");
+    assert!(headers["user-agent"].starts_with("kubectl-backup/v"));
+}
+
+#[test]
+fn color_is_decided_by_flag_environment_and_terminal() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily", "suspend": true }),
+        Value::Null,
+    ));
+    let config = Config::new(&fake);
+    let escape = '\u{1b}';
+    assert!(!config.run(&["list"]).ok().out.contains(escape));
+    assert!(
+        config
+            .run(&["list", "--color", "always"])
+            .ok()
+            .out
+            .contains("\u{1b}[33mSuspended\u{1b}[0m")
+    );
+    let forced = Ran::of(
+        config
+            .command(&["list"])
+            .env("CLICOLOR_FORCE", "1")
+            .output()
+            .unwrap(),
+    );
+    assert!(forced.out.contains(escape));
+    // Presence counts, as with kubectl; an empty value too.
+    let refused = config
+        .command(&["list"])
+        .env("CLICOLOR_FORCE", "1")
+        .env("NO_COLOR", "")
+        .output();
+    assert!(!Ran::of(refused.unwrap()).out.contains(escape));
+}

@@ -1,0 +1,233 @@
+//! `create`: from flags and from files.
+
+use serde_json::{Value, json};
+
+use super::Config;
+use super::fake::Fake;
+
+const EVERYTHING: &[&str] = &[
+    "create",
+    "mysql",
+    "shop",
+    "--schedule",
+    "0 2 * * *",
+    "--time-zone",
+    "Europe/Berlin",
+    "--host",
+    "db.prod",
+    "--port",
+    "3307",
+    "--secret",
+    "shop-db",
+    "--databases",
+    "shop,audit",
+    "--exclude-tables",
+    "shop.cache",
+    "--tls",
+    "Required",
+    "--pvc",
+    "claim",
+    "--path",
+    "/b",
+    "--retention",
+    "keep-last=7,keep-daily=14,max-age=720h",
+    "--compression",
+    "zstd:9",
+    "--encrypt-to",
+    "age1qyqszqgpqyqszqgp",
+    "--image",
+    "i:1",
+    "--suspend",
+    "--concurrency-policy",
+    "Forbid",
+    "--node-selector",
+    "disk=fast",
+    "--labels",
+    "team=shop",
+];
+
+#[test]
+fn every_flag_reaches_its_field() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let ran = config.run(EVERYTHING).ok();
+    assert_eq!(ran.out, "mysqlbackup.batch.isekiro.com/shop created\n");
+    let post = fake
+        .seen()
+        .into_iter()
+        .find(|s| s.method == "POST")
+        .unwrap();
+    assert_eq!(post.query["fieldManager"], "kubectl-backup");
+    assert_eq!(post.query["fieldValidation"], "Strict");
+    assert_eq!(post.body["metadata"]["labels"], json!({ "team": "shop" }));
+    assert_eq!(
+        post.body["spec"],
+        json!({
+            "schedule": "0 2 * * *", "timeZone": "Europe/Berlin", "suspend": true, "image": "i:1",
+            "concurrencyPolicy": "Forbid", "restartPolicy": "Never", "nodeSelector": { "disk": "fast" },
+            "source": {
+                "host": "db.prod", "port": 3307, "credentialsSecretRef": { "name": "shop-db" },
+                "databases": ["shop", "audit"], "excludeTables": ["shop.cache"], "tls": { "mode": "Required" },
+            },
+            "destination": { "volume": { "path": "/b", "persistentVolumeClaim": { "claimName": "claim" } } },
+            "retention": { "keepLast": 7, "keepDaily": 14, "maxAge": "720h" },
+            "compression": { "type": "zstd", "level": 9 },
+            "encryption": { "age": { "recipients": ["age1qyqszqgpqyqszqgp"] } },
+        })
+    );
+}
+
+#[test]
+fn variables_are_text_after_a_round_trip_through_yaml_1_1() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let ran = config
+        .run(&[
+            "create",
+            "mysql",
+            "x",
+            "--schedule",
+            "0 3 * * *",
+            "--env",
+            "PORT=3306",
+            "--env",
+            "PASSWORD=0123",
+            "--env",
+            "FLAG=yes",
+            "--env",
+            "E=1e3",
+            "--env",
+            "N=n",
+            "--dry-run",
+            "-o",
+            "yaml",
+        ])
+        .ok();
+    insta::assert_snapshot!(ran.out, @r"
+    ");
+    assert!(fake.seen().is_empty(), "a client dry run sends nothing");
+    assert!(!ran.err.contains("0123"), "{}", ran.err);
+}
+
+#[test]
+fn mistakes_are_refused_before_anything_is_sent() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let long = "x".repeat(53);
+    let rows: &[(&[&str], &str)] = &[
+        (
+            &["x", "--schedule", "0 0 * * 7"],
+            "error: invalid --schedule: day of week 7 is outside 0-6 (field 5); Sunday is 0 or SUN",
+        ),
+        (
+            &["x", "--schedule", "0 0 0 * * *"],
+            "error: invalid --schedule: expected exactly 5 fields, found 6; write minute, hour, day of month, month, day of week: there is no field for seconds or years, and no comment",
+        ),
+        (
+            &["x", "--schedule", "@daily", "--time-zone", "europe/berlin"],
+            "error: invalid --time-zone: unknown time zone \"europe/berlin\"; did you mean \"Europe/Berlin\"?",
+        ),
+        (
+            &[&long, "--schedule", "@daily"],
+            "error: invalid name: must be no more than 52 characters, is 53; the names of its Jobs add up to 11 to it",
+        ),
+        (
+            &["Shop", "--schedule", "@daily"],
+            "error: invalid name \"Shop\": use lower case letters, digits, - and ., with a letter or digit at both ends",
+        ),
+        (
+            &["x", "--schedule", "@daily", "--retention", "keep-last=a"],
+            "error: invalid --retention \"keep-last=a\": the value is a number of artefacts",
+        ),
+        (
+            &["x", "--schedule", "@daily", "--compression", "gzip:12"],
+            "error: invalid --compression \"gzip:12\": the level of gzip is 1 to 9",
+        ),
+        (
+            &["x", "--schedule", "@daily", "--env", "S3cr3t-marker"],
+            "error: invalid --env: one has no `=`; write NAME=VALUE",
+        ),
+        (
+            &[
+                "x",
+                "--schedule",
+                "@daily",
+                "--encrypt-to",
+                "AGE-SECRET-KEY-1XYZ",
+            ],
+            "error: invalid --encrypt-to: this is a private key; encrypt to the public one, which starts with age1",
+        ),
+    ];
+    for (args, first) in rows {
+        let args: Vec<&str> = ["create", "mysql"]
+            .into_iter()
+            .chain(args.iter().copied())
+            .collect();
+        let ran = config.run(&args).fails(2, first);
+        assert_eq!(ran.out, "");
+    }
+    assert!(fake.seen().is_empty());
+    // Valid, and never due: taken, with a warning.
+    let ran = config
+        .run(&["create", "mysql", "x", "--schedule", "0 0 31 2 *"])
+        .ok();
+    assert!(
+        ran.err
+            .contains("warning: spec.schedule: \"0 0 31 2 *\" never comes due; no backup will run"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn from_a_file_with_several_documents() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let path = config.directory.path().join("objects.yaml");
+    std::fs::write(&path, "apiVersion: batch.isekiro.com/v1\nkind: MysqlBackup\nmetadata: {name: a}\nspec: {schedule: '@daily', unknown: 1}\n---\napiVersion: v1\nkind: List\nitems:\n- apiVersion: batch.isekiro.com/v1\n  kind: MysqlBackup\n  metadata: {name: b, namespace: other}\n  spec: {schedule: '@hourly'}\n").unwrap();
+    let path = path.to_str().unwrap();
+    let ran = config.run(&["create", "-f", path]).ok();
+    assert_eq!(
+        ran.out,
+        "mysqlbackup.batch.isekiro.com/a created\nmysqlbackup.batch.isekiro.com/b created\n"
+    );
+    assert_eq!(fake.get("prod", "a").unwrap()["spec"]["unknown"], 1);
+    assert!(fake.get("other", "b").is_some());
+    let ran = config.run(&["create", "-f", path, "-n", "third"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+}
+
+#[test]
+fn a_server_dry_run_stores_nothing() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let ran = config
+        .run(&[
+            "create",
+            "mysql",
+            "x",
+            "--schedule",
+            "@daily",
+            "--dry-run=server",
+            "-o",
+            "json",
+        ])
+        .ok();
+    let value: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(value["metadata"]["namespace"], "prod");
+    assert_eq!(fake.get("prod", "x"), None);
+    let ran = config
+        .run(&[
+            "create",
+            "mysql",
+            "x",
+            "--schedule",
+            "@daily",
+            "--dry-run=server",
+        ])
+        .ok();
+    assert_eq!(
+        ran.out,
+        "mysqlbackup.batch.isekiro.com/x created (server dry run)\n"
+    );
+}

@@ -1,0 +1,101 @@
+//! The program as people meet it: the real binary against a server on loopback.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod connection;
+mod create;
+mod describe;
+mod fake;
+mod help;
+mod list;
+mod run_now;
+mod schedule;
+mod suspend;
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use fake::Fake;
+
+/// A command with nothing of this machine in its environment.
+fn bare() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-backup"));
+    command
+        .env_clear()
+        .env("LANG", "C.UTF-8")
+        .stdin(Stdio::null());
+    command
+}
+
+/// A kubeconfig for the fake server, with namespace `prod` in its context.
+struct Config {
+    directory: tempfile::TempDir,
+}
+
+impl Config {
+    fn new(fake: &Fake) -> Self {
+        let config = Self {
+            directory: tempfile::tempdir().unwrap(),
+        };
+        config.write("config", fake, "prod-eu", Some("prod"));
+        config
+    }
+
+    fn write(&self, file: &str, fake: &Fake, context: &str, namespace: Option<&str>) -> PathBuf {
+        let namespace = namespace
+            .map(|n| format!(", namespace: {n}"))
+            .unwrap_or_default();
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: {context}\n\
+             clusters: [{{name: c-{context}, cluster: {{server: 'http://{}'}}}}]\n\
+             users: [{{name: alice, user: {{token: secret-token}}}}]\n\
+             contexts: [{{name: {context}, context: {{cluster: c-{context}, user: alice{namespace}}}}}]\n",
+            fake.address
+        );
+        let path = self.directory.path().join(file);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = bare();
+        command
+            .env("KUBECONFIG", self.directory.path().join("config"))
+            .args(args);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        Ran::of(self.command(args).output().unwrap())
+    }
+}
+
+/// What a command left behind.
+#[derive(Debug)]
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    #[track_caller]
+    fn ok(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self:#?}");
+        self
+    }
+
+    #[track_caller]
+    fn fails(self, code: i32, first_line: &str) -> Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        assert_eq!(self.err.lines().next(), Some(first_line), "{self:#?}");
+        self
+    }
+}

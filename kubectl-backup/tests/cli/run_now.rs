@@ -1,0 +1,378 @@
+//! `run-now`, `wait`, `cancel` and `logs`: the exit status is the run's own result.
+
+use crds::names::manual_name;
+use crds::request::Request;
+use serde_json::{Value, json};
+
+use super::fake::{Fake, backup};
+use super::{Config, Ran};
+
+/// The request on an object.
+fn request(object: &Value) -> Option<Request> {
+    let notes = object["metadata"]["annotations"].as_object()?;
+    let (_, value) = notes
+        .iter()
+        .find(|(k, _)| k.starts_with("batch.isekiro.com/request-"))?;
+    Request::parse(value.as_str()?).ok()
+}
+
+/// A server whose operator ends every requested run at once, with this result.
+fn with_result(result: Value) -> (Fake, Config) {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily" }),
+        Value::Null,
+    ));
+    fake.operate(move |object| {
+        let request = request(object)?;
+        let name = manual_name("shop", "uid-shop", &request.id);
+        let mut after = object.clone();
+        let mut run = json!({ "name": name, "trigger": "Manual", "requestId": request.id, "startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:00:31Z" });
+        for (key, value) in result.as_object()? {
+            run[key] = value.clone();
+        }
+        after["status"] = json!({
+            "requests": [{ "id": request.id, "action": "Backup", "state": "Running", "job": name }],
+            "runs": [run],
+        });
+        Some(after)
+    });
+    let config = Config::new(&fake);
+    (fake, config)
+}
+
+#[test]
+fn a_good_run_is_0() {
+    let (fake, config) = with_result(json!({
+        "result": "Succeeded", "reason": "Completed", "storedBytes": 1_932_735_283_i64,
+        "artefacts": [{ "key": "prod/x.sql.zst", "size": 1, "readBack": true }],
+    }));
+    let ran = config
+        .run(&[
+            "run-now",
+            "shop",
+            "--wait",
+            "--id",
+            "7f3a",
+            "--reason",
+            "before upgrade",
+        ])
+        .ok();
+    let name = manual_name("shop", "uid-shop", "7f3a");
+    assert_eq!(
+        ran.out,
+        format!("mysqlbackup.batch.isekiro.com/shop run/{name} succeeded\n")
+    );
+    assert_eq!(
+        ran.err,
+        format!(
+            "► mysqlbackup.batch.isekiro.com/shop: run requested (id 7f3a, run {name})\n✔ succeeded in 31s, 1.8GiB, prod/x.sql.zst\n"
+        )
+    );
+    let patch = fake
+        .seen()
+        .into_iter()
+        .find(|s| s.method == "PATCH")
+        .unwrap();
+    assert_eq!(patch.query["fieldManager"], "kubectl-backup");
+    let sent = request(&patch.body).unwrap();
+    assert_eq!(
+        (sent.id.as_str(), sent.by.as_str(), sent.reason.as_str()),
+        ("7f3a", "alice", "before upgrade")
+    );
+    // The same id is the same run: nothing is asked again.
+    let patches = || fake.seen().iter().filter(|s| s.method == "PATCH").count();
+    let before = patches();
+    config.run(&["run", "shop", "--id", "7f3a", "--wait"]).ok();
+    assert_eq!(patches(), before);
+}
+
+#[test]
+fn a_failed_run_is_4_and_says_why_without_the_password() {
+    let (_fake, config) = with_result(json!({
+        "result": "Failed", "reason": "AccessDenied", "phase": "Connecting",
+        "message": "access denied for user 'backup'@'10.1.2.3' (password=S3cr3t-marker)",
+    }));
+    let ran = config.run(&["run-now", "shop", "--wait", "--id", "1"]);
+    let name = manual_name("shop", "uid-shop", "1");
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert_eq!(
+        ran.out,
+        format!("mysqlbackup.batch.isekiro.com/shop run/{name} failed\n")
+    );
+    let last: Vec<&str> = ran.err.lines().collect();
+    assert_eq!(
+        last[1],
+        format!(
+            "✖ {name} failed after 31s in phase \"Connecting\": access denied for user 'backup'@'10.1.2.3' (password=****** (AccessDenied)"
+        )
+    );
+    assert_eq!(last[2], format!("Hint: kubectl backup logs {name}"));
+    assert!(!format!("{ran:?}").contains("S3cr3t"), "{ran:?}");
+    let described = config.run(&["describe", "shop"]).ok();
+    assert!(
+        described.out.contains("access denied for user 'backup'"),
+        "{}",
+        described.out
+    );
+    assert!(!described.out.contains("S3cr3t"));
+}
+
+#[test]
+fn a_refusal_is_1_with_the_operators_words() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily" }),
+        Value::Null,
+    ));
+    fake.operate(|object| {
+        let request = request(object)?;
+        let mut after = object.clone();
+        after["status"] = json!({ "requests": [{ "id": request.id, "action": "Backup", "state": "Refused", "message": "shop-1 is running; concurrencyPolicy is Forbid" }] });
+        Some(after)
+    });
+    let ran = Config::new(&fake).run(&["run-now", "shop", "--wait"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("error: mysqlbackup.batch.isekiro.com/shop: the request was refused: shop-1 is running; concurrencyPolicy is Forbid"), "{}", ran.err);
+}
+
+#[test]
+fn time_is_up_is_124_and_says_how_to_come_back() {
+    let (_fake, config) =
+        with_result(json!({ "result": "Running", "phase": "Dumping", "completionTime": null }));
+    let ran = config.run(&["run-now", "shop", "--wait", "--timeout", "1s", "--id", "1"]);
+    let name = manual_name("shop", "uid-shop", "1");
+    assert_eq!(ran.code, Some(124), "{ran:?}");
+    let last = ran.err.lines().last().unwrap();
+    assert_eq!(
+        last,
+        format!(
+            "error: timed out after 1s waiting for {name} (phase \"Dumping\"); it continues. Re-attach: kubectl backup wait {name}"
+        )
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_is_130_and_the_run_goes_on() {
+    use std::io::{BufRead, BufReader, Read};
+    let (_fake, config) =
+        with_result(json!({ "result": "Running", "phase": "Dumping", "completionTime": null }));
+    let mut child = config
+        .command(&["run-now", "shop", "--wait", "--id", "1"])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("Dumping") {
+        line.clear();
+        assert!(err.read_line(&mut line).unwrap() > 0, "the phase is told");
+    }
+    let pid = child.id().to_string();
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut rest = String::new();
+    err.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let name = manual_name("shop", "uid-shop", "1");
+    assert_eq!(
+        rest,
+        format!(
+            "Stopped waiting; the run continues. Re-attach: kubectl backup wait {name}   Cancel: kubectl backup cancel {name}\n"
+        )
+    );
+}
+
+#[test]
+fn without_wait_it_is_asked_and_named() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily", "suspend": true }),
+        Value::Null,
+    ));
+    let config = Config::new(&fake);
+    let ran = config.run(&["trigger", "shop", "--id", "1"]).ok();
+    let name = manual_name("shop", "uid-shop", "1");
+    assert_eq!(
+        ran.out,
+        format!("mysqlbackup.batch.isekiro.com/shop run/{name} requested\n")
+    );
+    assert!(
+        ran.err
+            .contains("warning: mysqlbackup.batch.isekiro.com/shop is suspended; this run is made"),
+        "{}",
+        ran.err
+    );
+    let before = fake.seen().iter().filter(|s| s.method == "PATCH").count();
+    config.run(&["run-now", "shop", "--dry-run"]).ok();
+    assert_eq!(
+        fake.seen().iter().filter(|s| s.method == "PATCH").count(),
+        before
+    );
+}
+
+#[test]
+fn several_runs_give_the_first_failure() {
+    let (fake, config) = with_result(json!({ "result": "Succeeded" }));
+    fake.put(backup(
+        "prod",
+        "crm",
+        json!({ "schedule": "@daily" }),
+        Value::Null,
+    ));
+    let ran = config.run(&["run-now", "shop", "nobody"]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert_eq!(ran.out.lines().count(), 1);
+}
+
+fn running(fake: &Fake) {
+    fake.put(backup("prod", "shop", json!({ "schedule": "@daily" }), json!({
+        "observedGeneration": 1,
+        "runs": [
+            { "name": "shop-2", "trigger": "Schedule", "result": "Running", "startTime": "2026-01-02T00:00:00Z" },
+            { "name": "shop-1", "trigger": "Schedule", "result": "Failed", "reason": "NoSpace", "message": "no space left", "startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:01:00Z" },
+        ],
+    })));
+}
+
+fn pod(name: &str, created: &str, state: Value) -> Value {
+    json!({
+        "metadata": { "name": name, "namespace": "prod", "creationTimestamp": created },
+        "spec": { "containers": [{ "name": "sidecar" }, { "name": "backup" }] },
+        "status": { "containerStatuses": [{ "name": "backup", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state }] },
+    })
+}
+
+#[test]
+fn wait_for_a_run_by_name_or_for_the_objects_own() {
+    let fake = Fake::start();
+    running(&fake);
+    let config = Config::new(&fake);
+    let ran = config.run(&["wait", "shop-1"]);
+    ran.fails(4, "✖ shop-1 failed after 60s: no space left (NoSpace)");
+    let ran = config.run(&["wait", "shop", "--timeout", "1s"]);
+    assert_eq!(ran.code, Some(124), "{ran:?}");
+    config
+        .run(&["wait", "run/none"])
+        .fails(5, "error: no run \"none\" in namespace \"prod\"");
+}
+
+#[test]
+fn cancel_asks_for_the_end_of_the_active_run() {
+    let fake = Fake::start();
+    running(&fake);
+    let config = Config::new(&fake);
+    let ran = config.run(&["cancel", "shop"]).ok();
+    assert_eq!(
+        ran.out,
+        "mysqlbackup.batch.isekiro.com/shop run/shop-2 cancel requested\n"
+    );
+    let patch = fake
+        .seen()
+        .into_iter()
+        .find(|s| s.method == "PATCH")
+        .unwrap();
+    let sent = request(&patch.body).unwrap();
+    assert_eq!(
+        (sent.action, sent.options.run.as_deref()),
+        (crds::request::Action::Cancel, Some("shop-2"))
+    );
+    config
+        .run(&["cancel", "shop-1"])
+        .fails(1, "error: shop-1 has ended already: Failed");
+}
+
+#[test]
+fn logs_of_the_newest_pod_with_a_word_on_the_others() {
+    let fake = Fake::start();
+    running(&fake);
+    fake.pod(
+        pod("shop-2-b", "2026-01-02T00:01:00Z", json!({ "running": {} })),
+        "second\nline\n",
+    );
+    fake.pod(
+        pod(
+            "shop-2-a",
+            "2026-01-02T00:00:00Z",
+            json!({ "terminated": { "exitCode": 3 } }),
+        ),
+        "first\n",
+    );
+    let config = Config::new(&fake);
+    let ran = config.run(&["logs", "shop"]).ok();
+    assert_eq!(ran.out, "second\nline\n");
+    assert_eq!(
+        ran.err,
+        "Showing the newest of 2 pods; the others: shop-2-a\n"
+    );
+    let log = fake
+        .seen()
+        .into_iter()
+        .find(|s| s.path.ends_with("/log"))
+        .unwrap();
+    assert_eq!(log.query["container"], "backup");
+}
+
+#[test]
+fn logs_that_are_not_there() {
+    let fake = Fake::start();
+    running(&fake);
+    let config = Config::new(&fake);
+    let ran = config.run(&["logs", "shop-1"]);
+    ran.fails(5, "error: the pods of shop-1 are gone, and their log with them; the run failed after 60s: no space left (NoSpace)");
+    fake.pod(
+        pod(
+            "shop-2-a",
+            "2026-01-02T00:00:00Z",
+            json!({ "waiting": { "reason": "ContainerCreating" } }),
+        ),
+        "",
+    );
+    config.run(&["logs", "shop"]).fails(
+        1,
+        "error: pod shop-2-a has not started: container is being created",
+    );
+}
+
+#[test]
+fn runs_newest_first() {
+    let fake = Fake::start();
+    running(&fake);
+    let config = Config::new(&fake);
+    let ran = config.run(&["runs", "shop"]).ok();
+    let columns: Vec<Vec<&str>> = ran
+        .out
+        .lines()
+        .map(|l| l.split_whitespace().take(4).collect())
+        .collect();
+    assert_eq!(
+        columns,
+        [
+            ["NAME", "TRIGGER", "RESULT", "STARTED"],
+            ["shop-2", "Schedule", "Running", "2026-01-02T00:00:00Z"],
+            ["shop-1", "Schedule", "Failed", "2026-01-01T00:00:00Z"],
+        ]
+    );
+    assert_eq!(
+        config.run(&["runs", "--failed", "-o", "name"]).ok().out,
+        "run/shop-1\n"
+    );
+    let json: Value = serde_json::from_str(&config.run(&["runs", "-o", "json"]).ok().out).unwrap();
+    assert_eq!(
+        (&json["kind"], &json["items"][1]["reason"]),
+        (&json!("List"), &json!("NoSpace"))
+    );
+    let _: Ran = config.run(&["runs", "nobody"]).fails(5, "Error from server (NotFound): mysqlbackups.batch.isekiro.com \"nobody\" not found in namespace \"prod\".");
+}

@@ -1,0 +1,223 @@
+//! `suspend`, `resume` and `delete`.
+
+use axum::http::Method;
+use serde_json::{Value, json};
+
+use super::Config;
+use super::fake::{Fake, backup, status};
+
+fn three() -> (Fake, Config) {
+    let fake = Fake::start();
+    for name in ["shop", "crm", "billing"] {
+        let mut object = backup(
+            "prod",
+            name,
+            json!({ "schedule": "0 2 * * *" }),
+            Value::Null,
+        );
+        object["metadata"]["labels"] =
+            json!({ "team": if name == "crm" { "crm" } else { "shop" } });
+        fake.put(object);
+    }
+    let config = Config::new(&fake);
+    (fake, config)
+}
+
+#[test]
+fn one_field_and_the_reason_are_patched() {
+    let (fake, config) = three();
+    let ran = config
+        .run(&[
+            "suspend",
+            "shop",
+            "--reason",
+            "host moved",
+            "--for",
+            "2h",
+            "--utc",
+        ])
+        .ok();
+    assert!(
+        ran.out
+            .starts_with("mysqlbackup.batch.isekiro.com/shop suspended until "),
+        "{}",
+        ran.out
+    );
+    let patch = fake
+        .seen()
+        .into_iter()
+        .find(|s| s.method == "PATCH")
+        .unwrap();
+    assert_eq!(patch.query["fieldManager"], "kubectl-backup");
+    assert_eq!(patch.body["spec"], json!({ "suspend": true }));
+    let notes = &patch.body["metadata"]["annotations"];
+    assert_eq!(notes["batch.isekiro.com/suspend-reason"], "host moved");
+    assert_eq!(notes["batch.isekiro.com/suspended-by"], "alice");
+    let until =
+        crds::time::parse_rfc3339(notes["batch.isekiro.com/resume-at"].as_str().unwrap()).unwrap();
+    let length = until - chrono::Utc::now();
+    assert!((7100..=7200).contains(&length.num_seconds()), "{length}");
+}
+
+#[test]
+fn twice_is_unchanged() {
+    let (_fake, config) = three();
+    config
+        .run(&["suspend", "shop", "--reason", "host moved"])
+        .ok();
+    let ran = config.run(&["suspend", "shop"]).ok();
+    assert_eq!(
+        ran.out,
+        "mysqlbackup.batch.isekiro.com/shop unchanged (already suspended by alice: \"host moved\")\n"
+    );
+    assert_eq!(
+        config.run(&["suspend", "shop", "--error-unchanged"]).code,
+        Some(3)
+    );
+    assert_eq!(
+        config
+            .run(&["suspend", "shop", "crm", "--error-unchanged"])
+            .code,
+        Some(0)
+    );
+}
+
+#[test]
+fn one_unknown_name_keeps_none_of_the_others() {
+    let (fake, config) = three();
+    let ran = config.run(&["suspend", "shop", "shp", "crm"]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert_eq!(ran.out.lines().count(), 2);
+    assert!(ran.err.contains("\"shp\" not found"), "{}", ran.err);
+    assert!(fake.get("prod", "crm").unwrap()["spec"]["suspend"] == true);
+}
+
+#[test]
+fn by_label_and_all_over_namespaces_with_consent() {
+    let (fake, config) = three();
+    let ran = config.run(&["suspend", "-l", "team=shop"]).ok();
+    assert_eq!(ran.out.lines().count(), 2);
+    let ran = config.run(&["suspend", "-l", "team=nobody"]).ok();
+    assert_eq!(
+        (ran.out.as_str(), ran.err.as_str()),
+        ("", "No backups found in prod namespace.\n")
+    );
+    let ran = config.run(&["suspend", "--all", "-A"]);
+    ran.fails(2, "error: cannot ask for confirmation: stdin is not a terminal. Add --yes, or --dry-run=server to preview. This would suspend 3 objects in 1 namespaces.");
+    assert_eq!(
+        fake.get("prod", "crm").unwrap()["spec"].get("suspend"),
+        None
+    );
+    config.run(&["suspend", "--all", "-A", "--yes"]).ok();
+    assert!(fake.get("prod", "crm").unwrap()["spec"]["suspend"] == true);
+    config.run(&["suspend"]).fails(
+        2,
+        "error: suspend needs an object: TYPE/NAME, or NAME where it is unique",
+    );
+}
+
+#[test]
+fn resume_says_what_comes_and_what_does_not() {
+    let fake = Fake::start();
+    let mut object = backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "0 * * * *", "suspend": true }),
+        Value::Null,
+    );
+    let since = chrono::Utc::now() - chrono::Duration::hours(3);
+    object["metadata"]["annotations"] = json!({
+        "batch.isekiro.com/suspended-since": crds::time::rfc3339(since),
+        "batch.isekiro.com/suspend-reason": "x",
+    });
+    fake.put(object);
+    let config = Config::new(&fake);
+    let ran = config.run(&["resume", "shop"]).ok();
+    assert!(
+        ran.out.contains("/shop resumed; next run ")
+            && ran.out.ends_with("; 3 missed runs will not be made up\n"),
+        "{}",
+        ran.out
+    );
+    let after = fake.get("prod", "shop").unwrap();
+    assert_eq!(after["spec"]["suspend"], false);
+    let notes = after["metadata"]["annotations"].as_object().unwrap();
+    assert_eq!(
+        notes.keys().collect::<Vec<_>>(),
+        ["batch.isekiro.com/skip-slots-until"]
+    );
+    assert_eq!(
+        config.run(&["resume", "shop"]).ok().out,
+        "mysqlbackup.batch.isekiro.com/shop unchanged (not suspended)\n"
+    );
+}
+
+#[test]
+fn a_gitops_owner_is_named() {
+    let fake = Fake::start();
+    let mut object = backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "0 * * * *", "suspend": false }),
+        Value::Null,
+    );
+    object["metadata"]["managedFields"] = json!([{
+        "manager": "argocd-controller", "operation": "Apply", "apiVersion": "batch.isekiro.com/v1",
+        "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": { "f:suspend": {} } },
+    }]);
+    fake.put(object);
+    let ran = Config::new(&fake).run(&["suspend", "shop"]).ok();
+    assert_eq!(
+        ran.err.lines().next(),
+        Some(
+            "warning: spec.suspend of shop is owned by argocd-controller; it will be reverted at its next sync. To suspend it for good, change it there"
+        )
+    );
+}
+
+#[test]
+fn bad_times_and_denials() {
+    let (fake, config) = three();
+    assert_eq!(
+        config.run(&["suspend", "shop", "--for", "soon"]).code,
+        Some(2)
+    );
+    assert_eq!(
+        config
+            .run(&["suspend", "shop", "--until", "2001-01-01T00:00:00Z"])
+            .code,
+        Some(2)
+    );
+    let text = "mysqlbackups.batch.isekiro.com \"shop\" is forbidden: User \"alice\" cannot patch";
+    fake.deny(Method::PATCH, 403, status(403, "Forbidden", text, "shop"));
+    let ran = config
+        .run(&["suspend", "shop"])
+        .fails(6, &format!("Error from server (Forbidden): {text}"));
+    assert!(
+        ran.err
+            .contains("Hint: kubectl auth can-i patch mysqlbackups -n prod"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn delete_says_what_stays() {
+    let (fake, config) = three();
+    let ran = config.run(&["delete", "shop"]).ok();
+    assert_eq!(ran.out, "mysqlbackup.batch.isekiro.com/shop deleted\n");
+    assert_eq!(
+        ran.err,
+        "What mysqlbackup/shop has stored stays where it is.\n"
+    );
+    assert_eq!(fake.get("prod", "shop"), None);
+    config.run(&["delete", "shop"]).fails(5, "Error from server (NotFound): mysqlbackups.batch.isekiro.com \"shop\" not found in namespace \"prod\".");
+    config.run(&["delete", "shop", "--ignore-not-found"]).ok();
+    assert_eq!(
+        config.run(&["delete", "--all"]).code,
+        Some(2),
+        "--all wants consent"
+    );
+    config.run(&["delete", "--all", "--yes"]).ok();
+    assert_eq!(fake.get("prod", "crm"), None);
+}
