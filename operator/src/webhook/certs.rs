@@ -1,0 +1,271 @@
+//! The certificate the webhooks are served with: reading, making, renewing, and changing it while
+//! connections go on. Pure but for the random keys; the drivers are [`secret`] and [`directory`].
+
+pub mod directory;
+pub mod secret;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use thiserror::Error;
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+/// Lifetime of a certificate made here; the CA that signed it lives as long and its key is thrown
+/// away at once.
+pub const LIFETIME: TimeDelta = TimeDelta::days(90);
+/// Before this the certificate is valid already, for clocks that are behind.
+const BACKDATED: TimeDelta = TimeDelta::hours(1);
+/// Most CAs in a bundle: the newest and those it replaced.
+const MAX_BUNDLE: usize = 3;
+
+/// Why a certificate is no use.
+#[derive(Debug, Error)]
+pub enum CertError {
+    /// No certificate there.
+    #[error("tls.crt holds no certificate in PEM")]
+    NoCertificate,
+    /// The key is missing or of no known kind.
+    #[error("tls.key holds no private key in PEM that fits: {0}")]
+    Key(String),
+    /// The certificate is no X.509.
+    #[error("tls.crt does not parse as X.509: {0}")]
+    X509(String),
+    /// The two do not belong together.
+    #[error("tls.key is not the key of tls.crt")]
+    Mismatch,
+    /// A new one could not be made.
+    #[error("making a certificate failed: {0}")]
+    Make(#[from] rcgen::Error),
+}
+
+/// A certificate with its key, ready to be served.
+#[derive(Clone)]
+pub struct Pair {
+    key: Arc<CertifiedKey>,
+    /// First instant it is valid.
+    pub not_before: DateTime<Utc>,
+    /// Last instant it is valid.
+    pub not_after: DateTime<Utc>,
+    /// DNS names it is for.
+    pub names: Vec<String>,
+}
+
+impl fmt::Debug for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "certificate of {:?} until {}",
+            self.names, self.not_after
+        )
+    }
+}
+
+impl PartialEq for Pair {
+    fn eq(&self, other: &Self) -> bool {
+        self.key.cert == other.key.cert
+    }
+}
+
+impl Pair {
+    /// Reads `tls.crt` (leaf first) and `tls.key`.
+    ///
+    /// # Errors
+    /// If they are not PEM, do not parse, or do not belong together.
+    pub fn parse(crt: &[u8], key: &[u8]) -> Result<Self, CertError> {
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(crt)
+            .collect::<Result<_, _>>()
+            .map_err(|e| CertError::X509(e.to_string()))?;
+        let leaf = chain.first().ok_or(CertError::NoCertificate)?.clone();
+        let facts = Facts::read(&leaf)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| CertError::Key(e.to_string()))?;
+        let key = rustls::crypto::ring::sign::any_supported_type(&key)
+            .map_err(|e| CertError::Key(e.to_string()))?;
+        let certified = CertifiedKey::new(chain, key);
+        certified.keys_match().map_err(|_| CertError::Mismatch)?;
+        Ok(Self {
+            key: Arc::new(certified),
+            not_before: facts.not_before,
+            not_after: facts.not_after,
+            names: facts.names,
+        })
+    }
+
+    /// True from two thirds of its life on, or if it lacks one of `names`.
+    pub fn is_due(&self, names: &[String], now: DateTime<Utc>) -> bool {
+        let life = self.not_after - self.not_before;
+        now >= self.not_before + life * 2 / 3 || !names.iter().all(|n| self.names.contains(n))
+    }
+}
+
+/// What is read out of a certificate.
+struct Facts {
+    not_before: DateTime<Utc>,
+    not_after: DateTime<Utc>,
+    names: Vec<String>,
+}
+
+impl Facts {
+    fn read(der: &[u8]) -> Result<Self, CertError> {
+        let (_, x509) =
+            X509Certificate::from_der(der).map_err(|e| CertError::X509(e.to_string()))?;
+        let at = |time: x509_parser::time::ASN1Time| {
+            DateTime::from_timestamp(time.timestamp(), 0)
+                .ok_or_else(|| CertError::X509("a date is out of range".to_owned()))
+        };
+        let names = match x509.subject_alternative_name() {
+            Ok(Some(names)) => names.value.general_names.iter().filter_map(dns).collect(),
+            _ => vec![],
+        };
+        Ok(Self {
+            not_before: at(x509.validity().not_before)?,
+            not_after: at(x509.validity().not_after)?,
+            names,
+        })
+    }
+}
+
+fn dns(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        _ => None,
+    }
+}
+
+/// A certificate and key as text, with the CA bundle that trusts it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Material {
+    /// CAs in PEM, newest first.
+    pub ca: String,
+    /// Certificate in PEM.
+    pub crt: String,
+    /// Its key in PEM.
+    pub key: String,
+}
+
+impl fmt::Debug for Material {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("certificate, key and CA bundle")
+    }
+}
+
+/// Makes a CA, and a certificate for `names` signed by it; the CA's key is dropped. CAs of
+/// `old_bundle` that still live stay trusted, so that whoever serves the old certificate is.
+///
+/// # Errors
+/// If `names` are no DNS names or there is no randomness.
+pub fn make(names: &[String], old_bundle: &str, now: DateTime<Utc>) -> Result<Material, CertError> {
+    let mut ca = CertificateParams::new(vec![])?;
+    ca.distinguished_name = common_name("backup-operator webhook CA");
+    ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    ca.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
+    valid(&mut ca, now);
+    let ca_key = KeyPair::generate()?;
+    let ca_certificate = ca.self_signed(&ca_key)?;
+
+    let mut leaf = CertificateParams::new(names.to_vec())?;
+    leaf.distinguished_name = common_name("backup-operator webhook");
+    leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    leaf.use_authority_key_identifier_extension = true;
+    valid(&mut leaf, now);
+    let leaf_key = KeyPair::generate()?;
+    let leaf_certificate = leaf.signed_by(&leaf_key, &Issuer::new(ca, ca_key))?;
+    Ok(Material {
+        ca: bundle(&ca_certificate.pem(), old_bundle, now),
+        crt: leaf_certificate.pem(),
+        key: leaf_key.serialize_pem(),
+    })
+}
+
+fn common_name(name: &str) -> DistinguishedName {
+    let mut distinguished = DistinguishedName::new();
+    distinguished.push(DnType::CommonName, name);
+    distinguished
+}
+
+fn valid(params: &mut CertificateParams, now: DateTime<Utc>) {
+    let at = |time: DateTime<Utc>| {
+        let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
+        date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds)
+    };
+    params.not_before = at(now - BACKDATED);
+    params.not_after = at(now + LIFETIME);
+}
+
+/// `newest` followed by the CAs of `old` that have not expired.
+fn bundle(newest: &str, old: &str, now: DateTime<Utc>) -> String {
+    let mut all = newest.trim_end().to_owned() + "\n";
+    let lives =
+        |der: &CertificateDer<'_>| Facts::read(der).is_ok_and(|facts| facts.not_after > now);
+    let blocks = old
+        .split_inclusive("-----END CERTIFICATE-----")
+        .filter_map(|text| text.find("-----BEGIN").map(|at| text[at..].trim()))
+        .filter(|text| CertificateDer::from_pem_slice(text.as_bytes()).is_ok_and(|der| lives(&der)))
+        .filter(|text| *text != newest.trim());
+    for block in blocks.take(MAX_BUNDLE - 1) {
+        all.push_str(block);
+        all.push('\n');
+    }
+    all
+}
+
+/// The certificate in use; TLS asks for it at each handshake, so a new one needs no restart.
+#[derive(Clone, Default)]
+pub struct Served(Arc<RwLock<Option<Pair>>>);
+
+impl fmt::Debug for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.current())
+    }
+}
+
+impl Served {
+    /// The certificate in use.
+    pub fn current(&self) -> Option<Pair> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Serves `pair` from the next handshake on.
+    pub fn replace(&self, pair: Pair) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(pair);
+    }
+
+    /// The settings of a TLS server that presents it.
+    ///
+    /// # Errors
+    /// If the provider lacks a protocol version.
+    pub fn server_config(&self) -> Result<rustls::ServerConfig, rustls::Error> {
+        let provider: Arc<CryptoProvider> = rustls::crypto::ring::default_provider().into();
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(self.clone()));
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(config)
+    }
+}
+
+impl ResolvesServerCert for Served {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.current().map(|pair| pair.key)
+    }
+}
