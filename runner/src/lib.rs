@@ -1,1 +1,25 @@
-//! x
+//! `backup-runner`: dumps a MySQL or MariaDB server as one bounded stream, compresses, encrypts,
+//! stores, reads back, prunes, tells and reports.
+//!
+//! A run is good only if the client ended with status 0, the dump closed with its footer line,
+//! the upload was closed, and the stored object was read back with the same length and SHA-256.
+//! Everything else is a [`failure::Failure`] with an exit code, a reason, a cause and a remedy.
+
+pub mod backup;
+pub mod cancel;
+pub mod clock;
+pub mod codec;
+pub mod dump_reader;
+pub mod failure;
+pub mod family;
+pub mod manifest;
+pub mod notify;
+pub mod pipeline;
+pub mod report;
+pub mod retention;
+pub mod run;
+pub mod scrub;
+pub mod settings;
+pub mod source;
+pub mod store;
+pub mod verify;

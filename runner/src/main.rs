@@ -1,1 +1,72 @@
-fn main() {}
+//! `backup-runner`: reads environment and clock, wires the run, and ends with its exit code.
+
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use runner::cancel::Cancel;
+use runner::clock::Clock;
+use runner::report::Reporter;
+use runner::run::{Context, supervise};
+use runner::settings::{Environment, Settings, termination_log};
+
+fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_target(false)
+        .with_max_level(tracing::Level::INFO)
+        .with_writer(std::io::stdout)
+        .init();
+    // The one TLS provider of this program; it is the first, so it can't be refused.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let context = Arc::new(context());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let Ok(runtime) = runtime else {
+        tracing::error!("the runtime can't be started");
+        return ExitCode::FAILURE;
+    };
+    let code = runtime.block_on(supervise(context));
+    // A call that hangs in the store must not hold the exit.
+    runtime.shutdown_background();
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+fn context() -> Context {
+    #[expect(clippy::disallowed_methods, reason = "the clock is read here, once")]
+    let clock = Clock::new(chrono::Utc::now(), Instant::now());
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the environment is read here, once"
+    )]
+    let env: Environment = std::env::vars_os()
+        .filter_map(|(k, v)| Some((k.into_string().ok()?, v.to_string_lossy().into_owned())))
+        .collect();
+    let settings = Settings::parse(&env, &|path| {
+        std::fs::read_to_string(path).map_err(|e| e.to_string())
+    });
+    let scrub = settings.scrub();
+    let reporter = Reporter::new(
+        &settings.identity.run,
+        termination_log(&env),
+        scrub.clone(),
+        clock,
+    );
+    let nonce = format!(
+        "{:x}-{}",
+        clock.started.timestamp_micros(),
+        std::process::id()
+    );
+    Context {
+        settings,
+        cancel: Cancel::default(),
+        reporter: Arc::new(reporter),
+        scrub: Arc::new(scrub),
+        clock,
+        nonce,
+        store: OnceLock::new(),
+    }
+}

@@ -1,0 +1,362 @@
+//! The action Backup: connect, dump, store, read back, publish, prune.
+
+use std::sync::Arc;
+
+use crds::run::Artefact;
+
+use crate::failure::Failure;
+use crate::manifest::{self, Manifest, ServerIdentity};
+use crate::pipeline::{self, Raw, Stored};
+use crate::report::Ticker;
+use crate::retention;
+use crate::run::Context;
+use crate::settings::{Databases, Source};
+use crate::source::{self, Client, Clients, Dump, Flavour, OptionFile, Server};
+use crate::store::{Store, Upload};
+use crate::verify;
+
+/// Runs it. What was learned on the way stands in the report.
+///
+/// # Errors
+/// The first thing that went wrong.
+pub fn run(context: &Context) -> Result<(), Failure> {
+    let settings = &context.settings;
+    settings.check()?;
+    let source = settings.source()?;
+    let store = context.open_store()?;
+    let directory = settings.identity.directory();
+    store.clean(&directory)?;
+    if let Some(done) = stored_before(context, store.as_ref(), &directory)? {
+        adopt(context, &done);
+        return prune(context, store.as_ref(), &done);
+    }
+    let connected = connect(context, source)?;
+    context.check()?;
+    let key = settings.identity.key(
+        context.clock.started,
+        settings.compression.type_,
+        !settings.recipients.is_empty(),
+    );
+    let mut upload = store.begin(&key)?;
+    let (raw, stored) = dump(context, source, &connected, &store, upload.as_mut())?;
+    context.check()?;
+    context.reporter.phase("Storing");
+    upload.close()?;
+    context.check()?;
+    context.reporter.phase("ReadingBack");
+    verify::compare(&key, upload.read_back()?, &stored)?;
+    context.check()?;
+    let manifest = describe(context, &connected, &key, raw, &stored);
+    publish(context, store.as_ref(), upload.as_mut(), &manifest)?;
+    adopt(context, &manifest);
+    prune(context, store.as_ref(), &manifest)
+}
+
+/// A client that fits, and what the server said.
+struct Connected {
+    client: Client,
+    options: OptionFile,
+    server: Option<Server>,
+    args: Vec<String>,
+}
+
+fn connect(context: &Context, source: &Source) -> Result<Connected, Failure> {
+    context.reporter.phase("Connecting");
+    let settings = &context.settings;
+    let clients = Clients::find(&settings.path)?;
+    let scratch = source::scratch_directory(&settings.scratch)?;
+    let options = |flavour: Flavour, tls: bool| {
+        OptionFile::write(&scratch, &context.nonce, source, flavour, tls)
+    };
+    let mut tls = true;
+    let mut server = None;
+    if let Some(sql) = clients.sql(None) {
+        let observe = |tls: bool| {
+            let options = options(sql.flavour, tls)?;
+            source::observe(sql, &options, source, &context.cancel, &context.scrub)
+        };
+        server = Some(match observe(true) {
+            // Preferred: a server without TLS is spoken to without.
+            Err(e)
+                if e.reason == "TlsFailed"
+                    && source.tls == crds::mysql_backup::TlsMode::Preferred =>
+            {
+                tls = false;
+                observe(false)?
+            }
+            other => other?,
+        });
+    }
+    let client = clients.dump(server.as_ref().map(Server::flavour))?.clone();
+    let plan = source::plan(&client, server.as_ref(), source)?;
+    for warning in &plan.warnings {
+        context.reporter.warn(warning);
+    }
+    if let Some(server) = &server {
+        context.reporter.expect(server.estimate.unwrap_or(0));
+        let text = format!("{}, client {}", server.variable("version"), client.version);
+        context.reporter.update(|r| r.server = text);
+    }
+    let options = options(client.flavour, tls)?;
+    let mut args = vec![options.argument()];
+    args.extend(plan.args);
+    Ok(Connected {
+        client,
+        options,
+        server,
+        args,
+    })
+}
+
+fn dump(
+    context: &Context,
+    source: &Source,
+    connected: &Connected,
+    store: &Arc<dyn Store>,
+    upload: &mut dyn Upload,
+) -> Result<(Raw, Stored), Failure> {
+    let settings = &context.settings;
+    context.reporter.phase("Dumping");
+    let beat = Arc::clone(store);
+    let _ticker = Ticker::start(Arc::clone(&context.reporter), move || beat.keep_alive());
+    let (dump, output) = Dump::start(
+        &connected.client,
+        &connected.args,
+        &context.cancel,
+        &context.scrub,
+    )?;
+    let streamed = pipeline::run(
+        output,
+        settings.compression,
+        &settings.recipients,
+        upload,
+        &context.reporter.counters,
+        &|| dump.terminate(),
+    );
+    let ended = dump.wait();
+    // The store's failure came first: the client only met a closed pipe.
+    let (raw, stored) = streamed?;
+    let ended = ended?;
+    let name = connected.client.name();
+    if !ended.good() {
+        return Err(source::explain(&name, &ended, source));
+    }
+    if !raw.summary.footer {
+        return Err(Failure::source(
+            "IncompleteDump",
+            format!(
+                "{name} ended with status 0 but the dump of {} bytes does not end with its line \"-- Dump completed\": it is not kept; run again",
+                raw.bytes
+            ),
+        ));
+    }
+    if raw.summary.databases.is_empty() {
+        return Err(Failure::source(
+            "NoDatabases",
+            "the dump holds no database: check what the user may see",
+        ));
+    }
+    if let Databases::Listed(names) = &source.databases
+        && let Some(missing) = names.iter().find(|n| !has(&raw.summary.databases, n))
+    {
+        return Err(Failure::source(
+            "IncompleteDump",
+            format!("the dump does not hold database {missing:?}: it is not kept"),
+        ));
+    }
+    for message in ended
+        .messages
+        .iter()
+        .filter(|m| m.to_lowercase().contains("error"))
+    {
+        context
+            .reporter
+            .warn(&format!("{name} ended well but said: {message}"));
+    }
+    let _ = &connected.options;
+    Ok((raw, stored))
+}
+
+/// Servers may fold the case of names.
+fn has(databases: &[String], name: &str) -> bool {
+    databases.iter().any(|d| d.eq_ignore_ascii_case(name))
+}
+
+fn describe(
+    context: &Context,
+    connected: &Connected,
+    key: &str,
+    raw: Raw,
+    stored: &Stored,
+) -> Manifest {
+    let settings = &context.settings;
+    let identity = &settings.identity;
+    let variable = |name: &str| {
+        let server = connected.server.as_ref();
+        server.map_or_else(String::new, |s| s.variable(name).to_owned())
+    };
+    let version = variable("version");
+    Manifest {
+        schema: manifest::SCHEMA.to_owned(),
+        runner_version: crds::VERSION.to_owned(),
+        cluster_id: identity.cluster_id.clone(),
+        object: identity.object.clone(),
+        run: identity.run.clone(),
+        slot: identity.slot.map(crds::time::rfc3339),
+        trigger: identity.trigger.as_str().to_owned(),
+        started_at: crds::time::rfc3339(context.clock.started),
+        ended_at: crds::time::rfc3339(context.clock.now()),
+        key: key.to_owned(),
+        compression: settings.compression.type_,
+        encryption: if settings.recipients.is_empty() {
+            ""
+        } else {
+            "age"
+        }
+        .to_owned(),
+        recipients: settings.recipients.clone(),
+        raw_bytes: raw.bytes,
+        raw_sha256: raw.sha256,
+        stored_bytes: stored.bytes,
+        stored_sha256: stored.sha256.clone(),
+        server: if version.is_empty() {
+            raw.summary.server_version
+        } else {
+            version
+        },
+        server_identity: ServerIdentity {
+            server_uuid: variable("server_uuid"),
+            hostname: variable("hostname"),
+            port: variable("port"),
+            datadir: variable("datadir"),
+        },
+        client: connected.client.version.clone(),
+        position: raw.summary.position,
+        databases: raw.summary.databases,
+        tables: raw.summary.tables,
+        views: raw.summary.views,
+        triggers: raw.summary.triggers,
+        routines: raw.summary.routines,
+        events: raw.summary.events,
+        warnings: context.reporter.snapshot().warnings,
+    }
+}
+
+/// Gives the artefact its name, then writes its manifest: only both together count.
+fn publish(
+    context: &Context,
+    store: &dyn Store,
+    upload: &mut dyn Upload,
+    manifest: &Manifest,
+) -> Result<(), Failure> {
+    let key = &manifest.key;
+    if !upload.publish()? {
+        let other = manifest::read(store, &Manifest::key_of(key))?;
+        match other {
+            Some(other) if other.is_of_run(&context.settings.identity) => {
+                // Another pod of this run was faster. Its artefact counts if it reads back.
+                return reread(store, &other);
+            }
+            Some(other) => {
+                return Err(Failure::store(
+                    "AlreadyExists",
+                    format!(
+                        "{key} exists and belongs to run {:?}: it is left alone; run again",
+                        other.run
+                    ),
+                ));
+            }
+            // Its run died between name and manifest: nothing vouches for it.
+            None => store.remove(key)?,
+        }
+        if !upload.publish()? {
+            return Err(Failure::store(
+                "AlreadyExists",
+                format!("{key} was made by another run meanwhile: run again"),
+            ));
+        }
+    }
+    let text = serde_json::to_vec(manifest).map_err(|e| {
+        Failure::other(
+            "ManifestFailed",
+            format!("the manifest can't be written: {e}"),
+        )
+    })?;
+    store.put(&Manifest::key_of(key), &text).inspect_err(|_| {
+        let _ = store.remove(key);
+    })
+}
+
+fn reread(store: &dyn Store, manifest: &Manifest) -> Result<(), Failure> {
+    let stored = Stored {
+        bytes: manifest.stored_bytes,
+        sha256: manifest.stored_sha256.clone(),
+    };
+    let reader = store.open(&manifest.key)?.ok_or_else(|| {
+        Failure::store(
+            "NotReadBack",
+            format!("{} is gone from the store", manifest.key),
+        )
+    })?;
+    verify::compare(&manifest.key, reader, &stored)
+}
+
+/// The artefact an earlier attempt of this run stored, if it reads back.
+fn stored_before(
+    context: &Context,
+    store: &dyn Store,
+    directory: &str,
+) -> Result<Option<Manifest>, Failure> {
+    let identity = &context.settings.identity;
+    if identity.object.uid.is_empty() {
+        return Ok(None);
+    }
+    let suffix = format!("-{}.sql", identity.suffix(context.clock.started));
+    for entry in store.list(directory)? {
+        if !entry.key.contains(&suffix) || Manifest::artefact_of(&entry.key).is_none() {
+            continue;
+        }
+        let Some(found) = manifest::read(store, &entry.key)? else {
+            continue;
+        };
+        if found.is_of_run(identity) && reread(store, &found).is_ok() {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// Takes what the manifest says into the report.
+fn adopt(context: &Context, manifest: &Manifest) {
+    let number = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
+    context.reporter.update(|r| {
+        r.raw_bytes = number(manifest.raw_bytes);
+        r.raw_sha256.clone_from(&manifest.raw_sha256);
+        r.stored_bytes = number(manifest.stored_bytes);
+        r.tables = number(manifest.tables.len() as u64);
+        r.rows = number(manifest.tables.iter().map(|t| t.rows).sum());
+        r.position.clone_from(&manifest.position);
+        r.artefacts = vec![Artefact {
+            key: manifest.key.clone(),
+            size: i64::try_from(manifest.stored_bytes).unwrap_or(i64::MAX),
+            sha256: manifest.stored_sha256.clone(),
+            read_back: true,
+            storage: None,
+        }];
+    });
+}
+
+/// Applies retention. The new artefact is good whatever happens here: trouble is a warning.
+fn prune(context: &Context, store: &dyn Store, newest: &Manifest) -> Result<(), Failure> {
+    let Some(rules) = &context.settings.retention else {
+        return Ok(());
+    };
+    context.reporter.phase("Pruning");
+    match retention::apply(context, store, rules, newest) {
+        Ok(pruned) => context.reporter.update(|r| r.pruned = Some(pruned)),
+        Err(e) => context
+            .reporter
+            .warn(&format!("retention was not applied: {e}")),
+    }
+    Ok(())
+}

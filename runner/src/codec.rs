@@ -1,0 +1,202 @@
+//! Compression and encryption as one stack of writers, and its way back.
+
+use std::io::{self, Read, Write};
+use std::str::FromStr;
+
+use crds::mysql_backup::{Compression, CompressionType};
+
+/// zstd's level where none is given.
+const ZSTD_LEVEL: i32 = 3;
+/// gzip's level where none is given.
+const GZIP_LEVEL: i32 = 6;
+
+/// Reads a public key.
+///
+/// # Errors
+/// It is none.
+pub fn parse_recipient(text: &str) -> Result<age::x25519::Recipient, String> {
+    age::x25519::Recipient::from_str(text)
+        .map_err(|e| format!("encryption: {text:?} is not an age public key (age1…): {e}"))
+}
+
+/// Compressing and encrypting writer.
+pub struct Encoder<W: Write> {
+    stack: Compressor<Encryptor<W>>,
+}
+
+enum Compressor<W: Write> {
+    Zstd(zstd::Encoder<'static, W>),
+    Gzip(flate2::write::GzEncoder<W>),
+    Plain(W),
+}
+
+enum Encryptor<W: Write> {
+    Age(Box<age::stream::StreamWriter<W>>),
+    Plain(W),
+}
+
+impl<W: Write> Encoder<W> {
+    /// The stack over `sink`.
+    ///
+    /// # Errors
+    /// A header can't be written, or a recipient is none.
+    pub fn new(sink: W, compression: Compression, recipients: &[String]) -> io::Result<Self> {
+        let encryptor = encryptor(sink, recipients)?;
+        let stack = match compression.type_ {
+            CompressionType::Zstd => {
+                let level = compression.level.unwrap_or(ZSTD_LEVEL);
+                let mut encoder = zstd::Encoder::new(encryptor, level)?;
+                encoder.include_checksum(true)?;
+                Compressor::Zstd(encoder)
+            }
+            CompressionType::Gzip => {
+                let level = compression.level.unwrap_or(GZIP_LEVEL);
+                let level = flate2::Compression::new(u32::try_from(level).unwrap_or(6));
+                Compressor::Gzip(flate2::write::GzEncoder::new(encryptor, level))
+            }
+            CompressionType::None => Compressor::Plain(encryptor),
+        };
+        Ok(Self { stack })
+    }
+
+    /// Writes every trailer and gives the sink back.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn finish(self) -> io::Result<W> {
+        let encryptor = match self.stack {
+            Compressor::Zstd(encoder) => encoder.finish()?,
+            Compressor::Gzip(encoder) => encoder.finish()?,
+            Compressor::Plain(encryptor) => encryptor,
+        };
+        match encryptor {
+            Encryptor::Age(writer) => writer.finish(),
+            Encryptor::Plain(sink) => Ok(sink),
+        }
+    }
+}
+
+fn encryptor<W: Write>(sink: W, recipients: &[String]) -> io::Result<Encryptor<W>> {
+    if recipients.is_empty() {
+        return Ok(Encryptor::Plain(sink));
+    }
+    let keys = recipients
+        .iter()
+        .map(|r| parse_recipient(r))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(io::Error::other)?;
+    let encryptor = age::Encryptor::with_recipients(keys.iter().map(|k| k as &dyn age::Recipient))
+        .map_err(io::Error::other)?;
+    Ok(Encryptor::Age(Box::new(encryptor.wrap_output(sink)?)))
+}
+
+impl<W: Write> Write for Encoder<W> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        match &mut self.stack {
+            Compressor::Zstd(w) => w.write(data),
+            Compressor::Gzip(w) => w.write(data),
+            Compressor::Plain(w) => w.write(data),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.stack {
+            Compressor::Zstd(w) => w.flush(),
+            Compressor::Gzip(w) => w.flush(),
+            Compressor::Plain(w) => w.flush(),
+        }
+    }
+}
+
+impl<W: Write> Write for Encryptor<W> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Age(w) => w.write(data),
+            Self::Plain(w) => w.write(data),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Age(w) => w.flush(),
+            Self::Plain(w) => w.flush(),
+        }
+    }
+}
+
+/// Reads an artefact back to the dump's bytes. `identity` is the text of an age identity file.
+///
+/// # Errors
+/// The artefact is encrypted and no identity fits, or its header is damaged.
+pub fn decoder<'a>(
+    stored: impl Read + 'a,
+    compression: CompressionType,
+    identity: Option<&str>,
+) -> io::Result<Box<dyn Read + 'a>> {
+    let plain: Box<dyn Read + 'a> = match identity {
+        None => Box::new(stored),
+        Some(text) => {
+            let identities = age::IdentityFile::from_buffer(text.as_bytes())?
+                .into_identities()
+                .map_err(io::Error::other)?;
+            let decryptor = age::Decryptor::new_buffered(io::BufReader::new(stored))
+                .map_err(io::Error::other)?;
+            Box::new(
+                decryptor
+                    .decrypt(identities.iter().map(|i| i.as_ref() as &dyn age::Identity))
+                    .map_err(io::Error::other)?,
+            )
+        }
+    };
+    Ok(match compression {
+        CompressionType::Zstd => Box::new(zstd::Decoder::new(plain)?),
+        CompressionType::Gzip => Box::new(flate2::read::MultiGzDecoder::new(plain)),
+        CompressionType::None => plain,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+    use age::secrecy::ExposeSecret;
+
+    #[test]
+    fn every_stack_gives_back_what_went_in() {
+        let identity = age::x25519::Identity::generate();
+        let recipients = vec![identity.to_public().to_string()];
+        let text: Vec<u8> = (0..400_000u32)
+            .flat_map(|n| (n / 7).to_le_bytes())
+            .collect();
+        for type_ in [
+            CompressionType::Zstd,
+            CompressionType::Gzip,
+            CompressionType::None,
+        ] {
+            for keys in [&[][..], &recipients[..]] {
+                let compression = Compression { type_, level: None };
+                let mut encoder = Encoder::new(Vec::new(), compression, keys).unwrap();
+                encoder.write_all(&text).unwrap();
+                let stored = encoder.finish().unwrap();
+                let secret = identity.to_string();
+                let key = (!keys.is_empty()).then(|| secret.expose_secret());
+                let mut back = Vec::new();
+                let mut reader = decoder(&stored[..], type_, key).unwrap();
+                reader.read_to_end(&mut back).unwrap();
+                assert!(back == text, "{type_:?} with {} keys", keys.len());
+                let cut = &stored[..stored.len() - 1];
+                let short =
+                    decoder(cut, type_, key).and_then(|mut r| r.read_to_end(&mut Vec::new()));
+                if type_ != CompressionType::None || !keys.is_empty() {
+                    assert!(short.is_err(), "a cut artefact was read: {type_:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_private_key_is_no_recipient() {
+        assert!(parse_recipient("AGE-SECRET-KEY-1QQ").is_err());
+        assert!(parse_recipient("age1x").is_err());
+    }
+}

@@ -1,0 +1,51 @@
+//! Why a run is not good: exit code, reason, and a sentence with cause and remedy.
+
+use crds::report::exit;
+
+/// The one failure a run ends with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// One of [`exit`].
+    pub exit_code: i32,
+    /// CamelCase, machine-read.
+    pub reason: &'static str,
+    /// Cause and remedy, free of secrets.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure with its own exit code.
+    pub fn new(exit_code: i32, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            exit_code,
+            reason,
+            message: message.into(),
+        }
+    }
+
+    /// Wrong settings: a retry can't help.
+    pub fn settings(message: impl Into<String>) -> Self {
+        Self::new(exit::SETTINGS, "InvalidSettings", message)
+    }
+
+    /// The database refused, vanished or sent an incomplete dump.
+    pub fn source(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(exit::SOURCE, reason, message)
+    }
+
+    /// The store refused or is full.
+    pub fn store(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(exit::STORE, reason, message)
+    }
+
+    /// What was read back differs from what was sent.
+    pub fn verification(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(exit::VERIFICATION, reason, message)
+    }
+
+    /// A failure without a code of its own.
+    pub fn other(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(exit::FAILED, reason, message)
+    }
+}

@@ -1,0 +1,121 @@
+//! MySQL and MariaDB over the network, by the runner's own choice of client and options.
+
+use crds::mysql_backup::TlsMode;
+use secrecy::SecretString;
+
+use crate::dump_reader::DumpReader;
+use crate::failure::Failure;
+use crate::settings::{Databases, Source};
+use crate::source::{self, Client, Clients, Flavour, OptionFile, Server};
+
+use super::super::settings::expose;
+use super::super::spool::{Member, spool};
+use super::Dump;
+
+pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
+    let (source, context) = (source(job)?, job.context);
+    let clients = Clients::find(&context.settings.path)?;
+    let (server, tls) = observe(job, &clients, &source)?;
+    let client = clients.dump(server.as_ref().map(Server::flavour))?.clone();
+    let plan = source::plan(&client, server.as_ref(), &source)?;
+    for warning in &plan.warnings {
+        context.reporter.warn(&format!("Database {}: {warning}", job.database.name));
+    }
+    let options = options(job, &source, &client, tls)?;
+    let mut args = vec![options.argument()];
+    args.extend(names_as_gobackup(plan.args, job));
+    let (dump, output) = source::Dump::start(&client, &args, &context.cancel, &context.scrub)?;
+    let mut reader = DumpReader::default();
+    let name = job.database.database.as_deref().unwrap_or("all-databases");
+    let spooled = spool(context, job.work, &job.work_name(name), output, |chunk| reader.feed(chunk));
+    let spooled = spooled.inspect_err(|_| dump.terminate())?;
+    let ended = dump.wait()?;
+    if !ended.good() {
+        return Err(source::explain(&client.name(), &ended, &source));
+    }
+    let summary = reader.finish();
+    if !summary.footer {
+        return Err(Failure::source(
+            "IncompleteDump",
+            format!("{} ended with status 0 but its dump of {} bytes has no closing line: it is not kept; run again", client.name(), spooled.bytes),
+        ));
+    }
+    let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    context.reporter.update(|r| {
+        r.tables = Some(r.tables.unwrap_or(0) + count(summary.tables.len() as u64));
+        r.rows = Some(r.rows.unwrap_or(0) + count(summary.rows()));
+    });
+    let file = name.replace('/', "_");
+    Ok(vec![spooled.into_member(format!("{}/{file}.sql", job.at))])
+}
+
+fn source(job: &Dump<'_>) -> Result<Source, Failure> {
+    let d = job.database;
+    let skip = |word: &&String| matches!(word.as_str(), "--skip-ssl" | "--ssl=0" | "--ssl-mode=DISABLED" | "--ssl=OFF");
+    let tables = d.exclude_tables.iter().map(|table| {
+        let (database, name) = match table.split_once('.') {
+            Some((database, name)) => (database.to_owned(), name.to_owned()),
+            None => (d.database.clone().unwrap_or_default(), table.clone()),
+        };
+        if database.is_empty() {
+            return Err(Failure::settings(format!(
+                "exclude_tables: with all_databases write {table:?} as database.table"
+            )));
+        }
+        Ok((database, name))
+    });
+    let extra_args: Vec<String> = d.args.iter().filter(|w| !skip(w)).cloned().collect();
+    crate::settings::check_args(crate::settings::Origin::Environment, &extra_args)
+        .map_err(|e| Failure::settings(e.replace("MYSQLDUMP_ARGS", "config.args")))?;
+    Ok(Source {
+        host: d.host.clone().unwrap_or_else(|| "127.0.0.1".to_owned()),
+        port: d.port.unwrap_or(3306),
+        socket: d.socket.clone(),
+        username: expose(d.username.as_ref()).unwrap_or("root").to_owned(),
+        password: d.password.clone().unwrap_or_else(SecretString::default),
+        databases: match &d.database {
+            Some(name) => Databases::Listed(vec![name.clone()]),
+            None => Databases::All,
+        },
+        exclude_tables: tables.collect::<Result<_, _>>()?,
+        tls: if d.args.iter().any(|w| skip(&w)) { TlsMode::Disabled } else { TlsMode::Preferred },
+        ca_file: None,
+        extra_args,
+    })
+}
+
+fn options(job: &Dump<'_>, source: &Source, client: &Client, tls: bool) -> Result<OptionFile, Failure> {
+    let directory = source::scratch_directory(&job.context.settings.scratch)?;
+    let nonce = format!("{}-{}", job.context.nonce, job.database.name);
+    OptionFile::write(&directory, &nonce, source, client.flavour, tls)
+}
+
+/// Asks the server; one that has no TLS is spoken to without.
+fn observe(job: &Dump<'_>, clients: &Clients, source: &Source) -> Result<(Option<Server>, bool), Failure> {
+    let Some(sql) = clients.sql(None) else {
+        return Ok((None, source.tls != TlsMode::Disabled));
+    };
+    let ask = |tls: bool| {
+        let options = options(job, source, sql, tls)?;
+        source::observe(sql, &options, source, &job.context.cancel, &job.context.scrub)
+    };
+    let _: Flavour = sql.flavour;
+    match ask(true) {
+        Err(e) if e.reason == "TlsFailed" && source.tls == TlsMode::Preferred => Ok((Some(ask(false)?), false)),
+        other => Ok((Some(other?), true)),
+    }
+}
+
+/// gobackup dumps one database without CREATE DATABASE and USE, so that it loads into any.
+fn names_as_gobackup(mut args: Vec<String>, job: &Dump<'_>) -> Vec<String> {
+    let Some(database) = &job.database.database else {
+        return args;
+    };
+    if let Some(at) = args.iter().position(|a| a == "--databases") {
+        args.truncate(at);
+    }
+    args.push("--".to_owned());
+    args.push(database.clone());
+    args.extend(job.database.tables.iter().cloned());
+    args
+}

@@ -1,0 +1,109 @@
+//! PostgreSQL by pg_dump or pg_dumpall. The password is in a passfile on memory.
+
+use crate::failure::Failure;
+use crate::source::Ended;
+
+use super::super::process::{Program, explain};
+use super::super::settings::expose;
+use super::super::spool::{Member, Spooled, spool};
+use super::Dump;
+
+pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
+    let database = job.database;
+    let program = if database.database.is_some() { "pg_dump" } else { "pg_dumpall" };
+    let mut program = Program::new(Program::find(job.context, program)?, arguments(job));
+    let passfile = job.private_file("pgpass", &passfile(expose(database.password.as_ref()).unwrap_or_default())?)?;
+    program.env = vec![
+        ("PGPASSFILE".to_owned(), passfile.text()),
+        ("PGCONNECT_TIMEOUT".to_owned(), "30".to_owned()),
+        ("LC_ALL".to_owned(), "C".to_owned()),
+    ];
+    let name = database.database.as_deref().unwrap_or("all_databases");
+    let mut running = program.start(job.context, false)?;
+    let Some(output) = running.stdout.take() else {
+        return Err(Failure::other("ClientNotStarted", "pg_dump has no output"));
+    };
+    let spooled = spool(job.context, job.work, &job.work_name(name), output, |_| {})?;
+    let ended = running.wait()?;
+    check(&program.name(), &ended, &spooled)?;
+    let file = name.replace('/', "_");
+    Ok(vec![spooled.into_member(format!("{}/{file}.sql", job.at))])
+}
+
+fn arguments(job: &Dump<'_>) -> Vec<String> {
+    let d = job.database;
+    let mut args = vec!["--no-password".to_owned()];
+    match (&d.socket, &d.host) {
+        // A socket may be named by its file: the client wants the directory.
+        (Some(socket), _) => {
+            let directory = socket.rsplit_once("/.s.PGSQL.").map_or(socket.as_str(), |(d, _)| d);
+            args.push(format!("--host={directory}"));
+        }
+        (None, Some(host)) => args.push(format!("--host={host}")),
+        (None, None) => {}
+    }
+    args.extend(d.port.map(|p| format!("--port={p}")));
+    args.extend(expose(d.username.as_ref()).map(|u| format!("--username={u}")));
+    if d.database.is_some() {
+        args.extend(d.tables.iter().map(|t| format!("--table={t}")));
+        args.extend(d.exclude_tables.iter().map(|t| format!("--exclude-table={t}")));
+    }
+    args.extend(d.args.iter().cloned());
+    args.extend(d.database.iter().map(|name| format!("--dbname={}", quoted(name))));
+    args
+}
+
+/// A name that looks like a connection string would be read as one.
+fn quoted(name: &str) -> String {
+    if name.contains('=') || name.contains("://") {
+        let escaped = name.replace('\\', r"\\").replace('\'', r"\'");
+        return format!("dbname='{escaped}'");
+    }
+    name.to_owned()
+}
+
+/// Any host, port, database and user: the file serves one client.
+fn passfile(password: &str) -> Result<String, Failure> {
+    if password.contains(['\n', '\0']) {
+        return Err(Failure::settings("the password holds a line end, which the client can't take"));
+    }
+    let escaped = password.replace('\\', r"\\").replace(':', r"\:");
+    Ok(format!("*:*:*:*:{escaped}\n"))
+}
+
+fn check(name: &str, ended: &Ended, spooled: &Spooled) -> Result<(), Failure> {
+    if !ended.good() {
+        return Err(explain(name, ended));
+    }
+    let tail = String::from_utf8_lossy(&spooled.tail);
+    let complete = ["-- PostgreSQL database dump complete", "-- PostgreSQL database cluster dump complete"]
+        .iter()
+        .any(|footer| tail.contains(footer));
+    // The custom and tar formats of `args` have no footer; the client writes their index last.
+    let text = !spooled.head.starts_with(b"PGDMP") && !spooled.head.get(257..262).is_some_and(|m| m == b"ustar");
+    if spooled.bytes == 0 || (text && !complete) {
+        return Err(Failure::source(
+            "IncompleteDump",
+            format!("{name} ended with status 0 but its dump of {} bytes has no closing line: it is not kept; run again", spooled.bytes),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn passwords_are_escaped_for_the_passfile() {
+        assert_eq!(passfile(r"a:b\c $x").unwrap(), "*:*:*:*:a\\:b\\\\c $x\n");
+        assert!(passfile("a\nb").is_err());
+    }
+
+    #[test]
+    fn a_name_is_never_a_connection_string() {
+        assert_eq!(quoted("app"), "app");
+        assert_eq!(quoted("a=b' x"), r"dbname='a=b\' x'");
+    }
+}

@@ -1,0 +1,158 @@
+//! Redis and Valkey: a snapshot over the network by `redis-cli --rdb`, or a mounted dump.rdb. Its
+//! end and its checksum are verified as the server would at start.
+
+use std::fs::File;
+
+use crate::failure::Failure;
+
+use super::super::process::{Program, explain};
+use super::super::settings::expose;
+use super::super::spool::{Member, Spooled, spool};
+use super::Dump;
+
+/// Name in the archive.
+const NAME: &str = "dump.rdb";
+
+pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
+    let mut crc = Crc64::new();
+    let spooled = match &job.database.copy_from {
+        Some(path) => {
+            let file = File::open(path).map_err(|e| {
+                Failure::source("NotFound", format!("{path} can't be read: {e}; check config.rdb_path and the volume"))
+            })?;
+            spool(job.context, job.work, &job.work_name(NAME), file, |c| crc.feed(c))?
+        }
+        None => over_the_network(job, &mut crc)?,
+    };
+    check(&spooled, &crc)?;
+    Ok(vec![spooled.into_member(format!("{}/{NAME}", job.at))])
+}
+
+fn over_the_network(job: &Dump<'_>, crc: &mut Crc64) -> Result<Spooled, Failure> {
+    let d = job.database;
+    let mut args: Vec<String> = vec![];
+    match &d.socket {
+        Some(socket) => args.extend(["-s".to_owned(), socket.clone()]),
+        None => {
+            args.extend(["-h".to_owned(), d.host.clone().unwrap_or_default()]);
+            args.extend(["-p".to_owned(), d.port.unwrap_or(6379).to_string()]);
+        }
+    }
+    if let Some(user) = expose(d.username.as_ref()) {
+        args.extend(["--user".to_owned(), user.to_owned()]);
+    }
+    let password = expose(d.password.as_ref());
+    // Read from standard input: neither argv nor environment holds it.
+    args.extend(password.map(|_| "--askpass".to_owned()));
+    args.extend(d.args.iter().cloned());
+    let fifo = job.work.join(job.work_name("rdb"));
+    args.extend(["--rdb".to_owned(), fifo.display().to_string()]);
+    let program = Program::new(Program::find(job.context, "redis-cli")?, args);
+    let input = password.map(|p| format!("{p}\n")).unwrap_or_default();
+    let (_, ended) = program.run(job.context, &input)?;
+    if !ended.good() {
+        return Err(explain("redis-cli", &ended));
+    }
+    let opened = File::open(&fifo).map_err(|e| {
+        let said = ended.messages.join(" / ");
+        Failure::source("IncompleteDump", format!("redis-cli ended well but left no file ({e}): {said}"))
+    })?;
+    let spooled = spool(job.context, job.work, &job.work_name(NAME), opened, |c| crc.feed(c));
+    let _ = std::fs::remove_file(&fifo);
+    spooled
+}
+
+/// `REDIS`, a version, …, 0xFF, and eight bytes of CRC-64 (all zero if the server makes none).
+fn check(spooled: &Spooled, crc: &Crc64) -> Result<(), Failure> {
+    let incomplete = |what: &str| {
+        Err(Failure::source(
+            "IncompleteDump",
+            format!("the snapshot of {} bytes {what}: it is not kept; run again", spooled.bytes),
+        ))
+    };
+    if !spooled.head.starts_with(b"REDIS") && !spooled.head.starts_with(b"VALKEY") {
+        return incomplete("does not begin like one");
+    }
+    let Some((body, sum)) = spooled.tail.split_last_chunk::<8>() else {
+        return incomplete("is too short");
+    };
+    if body.last() != Some(&0xff) {
+        return incomplete("has no end mark");
+    }
+    let sum = u64::from_le_bytes(*sum);
+    if sum != 0 && sum != crc.value() {
+        return incomplete("has another checksum than it says");
+    }
+    Ok(())
+}
+
+/// CRC-64 of Redis (Jones, reflected) over all but the last eight bytes.
+struct Crc64 {
+    table: [u64; 256],
+    crc: u64,
+    held: Vec<u8>,
+}
+
+impl Crc64 {
+    fn new() -> Self {
+        let mut table = [0; 256];
+        for (byte, entry) in (0_u64..).zip(table.iter_mut()) {
+            *entry = (0..8).fold(byte, |c, _| if c & 1 == 1 { (c >> 1) ^ 0x95ac_9329_ac4b_c9b5 } else { c >> 1 });
+        }
+        Self {
+            table,
+            crc: 0,
+            held: vec![],
+        }
+    }
+
+    fn feed(&mut self, chunk: &[u8]) {
+        self.held.extend_from_slice(chunk);
+        let ready = self.held.len().saturating_sub(8);
+        for byte in self.held.drain(..ready) {
+            let index = usize::from(self.crc.to_le_bytes()[0] ^ byte);
+            self.crc = self.table[index] ^ (self.crc >> 8);
+        }
+    }
+
+    fn value(&self) -> u64 {
+        self.crc
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_that_of_redis() {
+        // src/crc64.c of Redis: "123456789" gives e9c6d914c4b8d9ca.
+        let mut crc = Crc64::new();
+        for part in [&b"1234"[..], b"56789", b"xxxxxxxx"] {
+            crc.feed(part);
+        }
+        assert_eq!(crc.value(), 0xe9c6_d914_c4b8_d9ca);
+    }
+
+    #[test]
+    fn a_cut_snapshot_is_seen() {
+        let body = b"REDIS0009\xff";
+        let mut crc = Crc64::new();
+        crc.feed(body);
+        crc.feed(&[0; 8]);
+        let whole: Vec<u8> = body.iter().copied().chain(crc.value().to_le_bytes()).collect();
+        let spooled = |data: &[u8]| Spooled {
+            bytes: data.len() as u64,
+            head: data.to_vec(),
+            tail: data.to_vec(),
+            ..Spooled::default()
+        };
+        assert!(check(&spooled(&whole), &crc).is_ok());
+        let failure = check(&spooled(&whole[..whole.len() - 1]), &crc).unwrap_err();
+        assert_eq!((failure.exit_code, failure.reason), (3, "IncompleteDump"));
+        let mut flipped = whole.clone();
+        *flipped.last_mut().unwrap() ^= 1;
+        assert!(check(&spooled(&flipped), &crc).is_err());
+    }
+}

@@ -1,0 +1,180 @@
+//! A run of a gobackup.io Backup: several databases into one tar with gobackup's inner tree,
+//! compressed and encrypted as asked, to one or more storages, each read back; then retention.
+//!
+//! Dumps are spooled compressed in the work directory, because a tar header needs the size
+//! first. Nothing is stored unless every dump is complete.
+
+mod archive;
+mod codec;
+mod dump;
+mod openssl;
+mod process;
+mod retention;
+mod scripts;
+mod settings;
+mod spool;
+mod state;
+mod storages;
+mod tee;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crds::gobackup::plan::Database;
+use crds::run::Artefact;
+use secrecy::SecretString;
+
+use crate::failure::Failure;
+use crate::report::Ticker;
+use crate::run::Context;
+
+pub use settings::Family;
+
+use spool::Member;
+use storages::{Delivered, Target};
+
+/// Runs it. What was learned on the way stands in the report.
+///
+/// # Errors
+/// The first thing that went wrong; with several storages, what went wrong at each.
+pub fn run(context: &Context, family: &Family) -> Result<(), Failure> {
+    context.settings.check()?;
+    let work = WorkDir::new(&family.workdir, &context.nonce)?;
+    let outcome = steps(context, family, &work);
+    // As in gobackup, the closing script runs whatever happened before.
+    scripts::tell(context, "afterScript", family.plan.after_script.as_deref());
+    outcome
+}
+
+fn steps(context: &Context, family: &Family, work: &WorkDir) -> Result<(), Failure> {
+    context.reporter.phase("Connecting");
+    codec::check(context, family.plan.compress)?;
+    let targets = storages::open(context, family)?;
+    scripts::tell(context, "beforeScript", family.plan.before_script.as_deref());
+    context.check()?;
+    context.reporter.phase("Dumping");
+    let mut members = vec![];
+    {
+        let _ticker = Ticker::start(Arc::clone(&context.reporter), || {});
+        for database in &family.plan.databases {
+            members.extend(dump_one(context, family, database, work)?);
+            context.check()?;
+        }
+    }
+    let raw: u64 = members.iter().map(Member::bytes).sum();
+    context.reporter.update(|r| r.raw_bytes = i64::try_from(raw).ok());
+    context.reporter.phase("Storing");
+    let delivered = store(context, family, &members, targets)?;
+    context.reporter.phase("Pruning");
+    for one in &delivered {
+        match retention::apply(context, family, one) {
+            Ok(pruned) => context.reporter.update(|r| {
+                r.pruned = Some(r.pruned.unwrap_or(0) + pruned);
+            }),
+            Err(e) => context.reporter.warn(&format!(
+                "retention was not applied on storage {}: {e}",
+                one.name
+            )),
+        }
+    }
+    Ok(())
+}
+
+/// One dump with the scripts of its Database. A failing script before it fails the run.
+fn dump_one(
+    context: &Context,
+    family: &Family,
+    database: &Database<SecretString>,
+    work: &WorkDir,
+) -> Result<Vec<Member>, Failure> {
+    tracing::info!(event = "dump", database = database.name, engine = database.engine.as_str());
+    if let Some(text) = &database.before_script {
+        scripts::run(context, text).map_err(|e| {
+            Failure::source(
+                "ScriptFailed",
+                format!("before_script of Database {}: {e}", database.name),
+            )
+        })?;
+    }
+    let members = dump::dump(context, &family.plan.model, database, &work.path);
+    if let Some(text) = &database.after_script
+        && let Err(e) = scripts::run(context, text)
+    {
+        context
+            .reporter
+            .warn(&format!("after_script of Database {}: {e}", database.name));
+    }
+    members.map_err(|e| Failure {
+        message: format!("Database {}: {}", database.name, e.message),
+        ..e
+    })
+}
+
+/// One pass over the spools feeds every storage; each is read back on its own.
+fn store(
+    context: &Context,
+    family: &Family,
+    members: &[Member],
+    targets: Vec<Target>,
+) -> Result<Vec<Delivered>, Failure> {
+    let _ticker = {
+        let stores: Vec<_> = targets.iter().map(|t| Arc::clone(&t.store)).collect();
+        Ticker::start(Arc::clone(&context.reporter), move || {
+            stores.iter().for_each(|s| s.keep_alive());
+        })
+    };
+    let tee = tee::Tee::begin(context, family, targets)?;
+    let (tee, stored) = archive::write(context, family, members, tee)?;
+    context.check()?;
+    context.reporter.phase("ReadingBack");
+    let (delivered, failures) = tee.finish(context, family, members, &stored);
+    let artefacts: Vec<Artefact> = delivered
+        .iter()
+        .map(|d| Artefact {
+            key: d.key.clone(),
+            size: i64::try_from(stored.bytes).unwrap_or(i64::MAX),
+            sha256: stored.sha256.clone(),
+            read_back: true,
+            storage: Some(d.name.clone()),
+        })
+        .collect();
+    let total = i64::try_from(stored.bytes).unwrap_or(i64::MAX);
+    context.reporter.update(|r| {
+        r.stored_bytes = Some(total.saturating_mul(i64::try_from(artefacts.len()).unwrap_or(1)));
+        r.artefacts = artefacts;
+    });
+    match failures.into_iter().reduce(|a, b| Failure {
+        message: format!("{}; {}", a.message, b.message),
+        ..a
+    }) {
+        Some(failure) => Err(failure),
+        None => Ok(delivered),
+    }
+}
+
+/// A directory of this run alone; gone with it.
+struct WorkDir {
+    path: PathBuf,
+}
+
+impl WorkDir {
+    fn new(root: &Path, nonce: &str) -> Result<Self, Failure> {
+        let path = root.join(format!("run-{nonce}"));
+        std::fs::create_dir_all(&path).map_err(|e| {
+            Failure::other(
+                "WorkdirFailed",
+                format!(
+                    "the work directory {} can't be made: {e}; it needs a writable volume",
+                    path.display()
+                ),
+            )
+        })?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for WorkDir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}

@@ -1,0 +1,237 @@
+//! Child processes of a Backup's run: clients, filters and scripts, each in a process group that
+//! a cancelled run ends. Clients get an environment of their own that holds no secret.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::cancel::Cancel;
+use crate::failure::Failure;
+use crate::run::Context;
+use crate::scrub::Scrub;
+use crate::source::Ended;
+
+/// So many of the last messages are kept.
+const KEPT: usize = 20;
+
+/// A program to run.
+pub(super) struct Program {
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// Its arguments.
+    pub(super) args: Vec<String>,
+    /// Its environment.
+    pub(super) env: Vec<(String, String)>,
+}
+
+impl Program {
+    /// Looks for `name` in the search path.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub(super) fn find(context: &Context, name: &str) -> Result<PathBuf, Failure> {
+        let path = &context.settings.path;
+        path.iter()
+            .map(|d| d.join(name))
+            .find(|p| p.is_file())
+            .ok_or_else(|| {
+                Failure::settings(format!(
+                    "this image has no {name}: set spec.job.image to one that has {name} and the runner"
+                ))
+            })
+    }
+
+    /// A program with arguments.
+    pub(super) fn new(path: PathBuf, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            path,
+            args: args.into_iter().map(Into::into).collect(),
+            env: vec![],
+        }
+    }
+
+    /// File name, for messages.
+    pub(super) fn name(&self) -> String {
+        name_of(&self.path)
+    }
+
+    /// Starts it with `stdin` piped if asked, standard output piped.
+    ///
+    /// # Errors
+    /// It can't be started.
+    pub(super) fn start(&self, context: &Context, stdin: bool) -> Result<Running, Failure> {
+        let mut command = Command::new(&self.path);
+        command.env_clear().args(&self.args).current_dir("/");
+        command.envs(self.env.iter().map(|(k, v)| (k, v)));
+        Running::spawn(command, &self.name(), stdin, &context.cancel, &context.scrub)
+    }
+
+    /// Runs it to its end, gives what it printed.
+    ///
+    /// # Errors
+    /// It can't be started or spoken to.
+    pub(super) fn run(&self, context: &Context, input: &str) -> Result<(Vec<u8>, Ended), Failure> {
+        let mut running = self.start(context, true)?;
+        let mut stdin = running.stdin.take();
+        let text = input.to_owned();
+        let writer = std::thread::spawn(move || {
+            if let Some(mut stdin) = stdin.take() {
+                let _ = stdin.write_all(text.as_bytes());
+            }
+        });
+        let mut output = vec![];
+        if let Some(mut stdout) = running.stdout.take() {
+            stdout.read_to_end(&mut output).map_err(|e| {
+                Failure::source("ClientFailed", format!("reading {} failed: {e}", self.name()))
+            })?;
+        }
+        let _ = writer.join();
+        Ok((output, running.wait()?))
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name()
+        .map(|n| n.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// A running child.
+pub(super) struct Running {
+    child: Child,
+    group: Option<Pid>,
+    cancel: Cancel,
+    messages: Option<JoinHandle<Vec<String>>>,
+    name: String,
+    /// Its input, if piped.
+    pub(super) stdin: Option<ChildStdin>,
+    /// Its output.
+    pub(super) stdout: Option<ChildStdout>,
+}
+
+impl Running {
+    /// Starts a prepared command in a group of its own.
+    ///
+    /// # Errors
+    /// It can't be started.
+    pub(super) fn spawn(
+        mut command: Command,
+        name: &str,
+        stdin: bool,
+        cancel: &Cancel,
+        scrub: &Arc<Scrub>,
+    ) -> Result<Self, Failure> {
+        let input = if stdin { Stdio::piped() } else { Stdio::null() };
+        let mut child = command
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|e| Failure::settings(format!("{name} can't be started: {e}")))?;
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        if let Some(group) = group {
+            cancel.register(group);
+        }
+        let messages = child.stderr.take().map(|stderr| {
+            let (scrub, name) = (Arc::clone(scrub), name.to_owned());
+            std::thread::spawn(move || gather(stderr, &name, &scrub))
+        });
+        Ok(Self {
+            stdin: child.stdin.take(),
+            stdout: child.stdout.take(),
+            child,
+            group,
+            cancel: cancel.clone(),
+            messages,
+            name: name.to_owned(),
+        })
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// The system can't tell.
+    pub(super) fn wait(mut self) -> Result<Ended, Failure> {
+        drop(self.stdin.take());
+        let status = self.child.wait().map_err(|e| {
+            Failure::other("ClientFailed", format!("waiting for {} failed: {e}", self.name))
+        })?;
+        self.release();
+        let messages = self.messages.take().and_then(|m| m.join().ok());
+        Ok(Ended {
+            status,
+            messages: messages.unwrap_or_default(),
+        })
+    }
+
+    fn release(&mut self) {
+        if let Some(group) = self.group.take() {
+            self.cancel.forget(group);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, Signal::KILL);
+            self.release();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Logs what the child says, and keeps the end of it.
+fn gather(stderr: impl Read, name: &str, scrub: &Scrub) -> Vec<String> {
+    let mut kept: Vec<String> = vec![];
+    let mut reader = BufReader::new(stderr);
+    let mut line = vec![];
+    loop {
+        line.clear();
+        match reader.by_ref().take(8192).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return kept,
+            Ok(_) => {}
+        }
+        let text = scrub.clean(String::from_utf8_lossy(&line).trim());
+        if text.is_empty() {
+            continue;
+        }
+        tracing::info!(client = name, "{text}");
+        if kept.len() == KEPT {
+            kept.remove(0);
+        }
+        kept.push(text);
+    }
+}
+
+/// The failure of a client that ended badly, by what it said.
+pub(super) fn explain(name: &str, ended: &Ended) -> Failure {
+    let said = ended.messages.join(" / ");
+    let lower = said.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|w| lower.contains(w));
+    let (reason, remedy) = if says(&["password authentication failed", "wrongpass", "noauth", "access denied", "authentication failed", "invalid username-password", "unauthorized"]) {
+        ("AccessDenied", "check the user name and the password of the Database")
+    } else if says(&["could not translate host name", "name or service not known", "could not resolve", "no such host", "temporary failure in name resolution"]) {
+        ("HostNotFound", "check config.host of the Database")
+    } else if says(&["connection refused", "could not connect", "timeout", "timed out", "no route to host", "deadline exceeded", "connection to server"]) {
+        ("ConnectionFailed", "check config.host and config.port, that the server runs, and network policies")
+    } else if says(&["does not exist", "unknown database"]) {
+        ("NotFound", "check config.database and config.tables of the Database")
+    } else if says(&["permission denied"]) {
+        ("PermissionDenied", "grant the user what the message names")
+    } else if says(&["server version mismatch", "aborting because of server version"]) {
+        ("ClientTooOld", "set spec.job.image to an image with a client as new as the server")
+    } else if says(&["no space left"]) {
+        ("NoSpace", "raise spec.job.workdirSizeLimit or free space on the node")
+    } else {
+        ("DumpFailed", "see its message")
+    };
+    let said = if said.is_empty() { "it said nothing".to_owned() } else { said };
+    Failure::source(reason, format!("{name} ended with {}: {said}: {remedy}", ended.status_text()))
+}

@@ -1,0 +1,81 @@
+//! The plan of `BACKUP_SPEC` with its secrets read from their files.
+
+use std::path::PathBuf;
+
+use chrono_tz::Tz;
+use crds::gobackup::Plan;
+use crds::gobackup::run::FamilyRunSpec;
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::settings::ReadFile;
+
+/// What a run of a Backup needs to know beside the common settings.
+#[derive(Debug)]
+pub struct Family {
+    /// What to do. A secret that is optional and missing is empty.
+    pub plan: Plan<SecretString>,
+    /// Where dumps are spooled.
+    pub workdir: PathBuf,
+    /// Zone of the timestamp in names.
+    pub zone: Tz,
+}
+
+impl Family {
+    /// Reads the plan; `None` if the spec is of another kind.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str, read: ReadFile<'_>) -> Result<Option<Self>, String> {
+        let value: serde_json::Value =
+            serde_json::from_str(text).map_err(|e| format!("BACKUP_SPEC can't be read: {e}"))?;
+        if value.get("plan").is_none() {
+            return Ok(None);
+        }
+        let spec: FamilyRunSpec = serde_json::from_value(value)
+            .map_err(|e| format!("BACKUP_SPEC can't be read ({e}): use runner and operator of the same version"))?;
+        let mut problems = vec![];
+        // A Secret that is not optional holds the pod back; a missing file is an optional one.
+        let mut load = |name: &str, path: String| -> SecretString {
+            if !std::path::Path::new(&path).exists() {
+                tracing::info!(secret = name, "is optional and not there");
+                return SecretString::default();
+            }
+            match read(&path) {
+                Ok(text) => text.strip_suffix('\n').unwrap_or(&text).to_owned().into(),
+                Err(e) => {
+                    problems.push(format!("{name}: {path} can't be read: {e}"));
+                    SecretString::default()
+                }
+            }
+        };
+        let plan = spec.plan.map(&mut load);
+        if !problems.is_empty() {
+            return Err(problems.join("; "));
+        }
+        let zone = match &spec.time_zone {
+            None => Tz::UTC,
+            Some(name) => crds::schedule::parse_zone(name).map_err(|e| e.to_string())?,
+        };
+        Ok(Some(Self {
+            plan,
+            workdir: spec.workdir.into(),
+            zone,
+        }))
+    }
+
+    /// Every secret of the plan, for the scrubber. User names are none.
+    pub fn secrets(&self) -> Vec<String> {
+        let mut found = vec![];
+        let _ = self.plan.clone().map(&mut |name, secret: SecretString| {
+            if !name.ends_with("/username") && !name.ends_with("/access-key-id") && !name.ends_with("/recipients") {
+                found.push(secret.expose_secret().to_owned());
+            }
+        });
+        found
+    }
+}
+
+/// The text of a secret; `None` if it is unset or empty.
+pub(super) fn expose(secret: Option<&SecretString>) -> Option<&str> {
+    secret.map(|s| s.expose_secret()).filter(|s| !s.is_empty())
+}

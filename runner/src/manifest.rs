@@ -1,0 +1,179 @@
+//! The manifest beside each artefact, `<key>.json`: whose it is, what it holds, and by what it is
+//! recognised. An artefact counts only with its manifest.
+
+use std::io::Read;
+
+use chrono::{DateTime, Utc};
+use crds::mysql_backup::CompressionType;
+use crds::run::ObjectId;
+use serde::{Deserialize, Serialize};
+
+use crate::dump_reader::Table;
+use crate::failure::Failure;
+use crate::settings::Identity;
+use crate::store::Store;
+
+/// Schema of the manifest.
+pub const SCHEMA: &str = "batch.isekiro.com/manifest/v1";
+/// Largest manifest that is read; some 400,000 tables fit.
+const LARGEST: u64 = 64 << 20;
+
+/// What stands beside an artefact.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Manifest {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Version of the runner that wrote it.
+    pub runner_version: String,
+    /// UID of the kube-system namespace, or empty.
+    pub cluster_id: String,
+    /// The object it belongs to.
+    pub object: ObjectId,
+    /// Name of the run.
+    pub run: String,
+    /// The slot, RFC 3339, for runs of the schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slot: Option<String>,
+    /// Why the run was started.
+    pub trigger: String,
+    /// Start of the run, RFC 3339: the dump holds nothing older than committed then.
+    pub started_at: String,
+    /// End of the read back, RFC 3339.
+    pub ended_at: String,
+    /// Key of the artefact below the destination's root.
+    pub key: String,
+    /// Codec.
+    pub compression: CompressionType,
+    /// "age" or empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub encryption: String,
+    /// Public keys that can open it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recipients: Vec<String>,
+    /// Bytes of the dump.
+    pub raw_bytes: u64,
+    /// SHA-256 of the dump.
+    pub raw_sha256: String,
+    /// Bytes stored.
+    pub stored_bytes: u64,
+    /// SHA-256 of the stored bytes.
+    pub stored_sha256: String,
+    /// Version of the server.
+    pub server: String,
+    /// What the server calls itself: by this a restore recognises the source.
+    pub server_identity: ServerIdentity,
+    /// Version of the client.
+    pub client: String,
+    /// Binlog position or GTID set.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub position: String,
+    /// Databases, in the order of the dump.
+    pub databases: Vec<String>,
+    /// Tables with rows and hashes.
+    pub tables: Vec<Table>,
+    /// Views.
+    pub views: u64,
+    /// Triggers.
+    pub triggers: u64,
+    /// Procedures and functions.
+    pub routines: u64,
+    /// Events.
+    pub events: u64,
+    /// What was warned about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// What a server calls itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServerIdentity {
+    /// MySQL's server_uuid.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub server_uuid: String,
+    /// Its host name.
+    pub hostname: String,
+    /// Its port.
+    pub port: String,
+    /// Its data directory.
+    pub datadir: String,
+}
+
+impl Manifest {
+    /// Key of the manifest of an artefact.
+    pub fn key_of(artefact: &str) -> String {
+        format!("{artefact}.json")
+    }
+
+    /// Key of the artefact whose manifest this key names; `None` for other keys.
+    pub fn artefact_of(key: &str) -> Option<&str> {
+        key.strip_suffix(".json").filter(|k| k.contains(".sql"))
+    }
+
+    /// Start of the run.
+    pub fn started(&self) -> Option<DateTime<Utc>> {
+        crds::time::parse_rfc3339(&self.started_at)
+    }
+
+    /// True if it belongs to the object of `identity`. The UID may differ: an object that was
+    /// deleted and made again goes on with its artefacts.
+    pub fn belongs_to(&self, identity: &Identity) -> bool {
+        let (a, b) = (&self.object, &identity.object);
+        let same_cluster = self.cluster_id.is_empty()
+            || identity.cluster_id.is_empty()
+            || self.cluster_id == identity.cluster_id;
+        a.namespace == b.namespace && a.kind == b.kind && a.name == b.name && same_cluster
+    }
+
+    /// True if it is the artefact of this very run.
+    pub fn is_of_run(&self, identity: &Identity) -> bool {
+        self.belongs_to(identity)
+            && !identity.run.is_empty()
+            && self.run == identity.run
+            && self.object.uid == identity.object.uid
+    }
+}
+
+/// Reads the manifest of this key. `None` if there is none, or it is not one of ours.
+///
+/// # Errors
+/// The store refuses.
+pub fn read(store: &dyn Store, key: &str) -> Result<Option<Manifest>, Failure> {
+    let Some(reader) = store.open(key)? else {
+        return Ok(None);
+    };
+    let mut text = Vec::new();
+    reader.take(LARGEST).read_to_end(&mut text).map_err(|e| {
+        e.downcast::<Failure>()
+            .unwrap_or_else(|e| Failure::store("StoreFailed", format!("reading {key} failed: {e}")))
+    })?;
+    Ok(serde_json::from_slice::<Manifest>(&text)
+        .ok()
+        .filter(|m| m.schema == SCHEMA))
+}
+
+/// Manifests in `directory` whose artefact is there with its length, oldest first.
+///
+/// # Errors
+/// The store refuses.
+pub fn list(store: &dyn Store, directory: &str) -> Result<Vec<Manifest>, Failure> {
+    let entries = store.list(directory)?;
+    let mut found = vec![];
+    for entry in &entries {
+        let Some(artefact) = Manifest::artefact_of(&entry.key) else {
+            continue;
+        };
+        let Some(size) = entries.iter().find(|e| e.key == artefact).map(|e| e.size) else {
+            continue;
+        };
+        if let Some(manifest) = read(store, &entry.key)?
+            && manifest.key == artefact
+            && manifest.stored_bytes == size
+        {
+            found.push(manifest);
+        }
+    }
+    found.sort_by(|a, b| (a.started(), &a.key).cmp(&(b.started(), &b.key)));
+    Ok(found)
+}

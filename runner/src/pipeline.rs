@@ -1,0 +1,184 @@
+//! The dump as one bounded stream on two threads: one reads, counts, hashes and looks at the
+//! text; the other compresses, encrypts, hashes and stores. Chunks go round between them, so
+//! that memory is the chunks' and a slow store holds the client back.
+
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use crds::mysql_backup::Compression;
+use sha2::{Digest, Sha256};
+
+use crate::codec::Encoder;
+use crate::dump_reader::{DumpReader, Summary};
+use crate::failure::Failure;
+use crate::store::Upload;
+
+/// Bytes of a chunk.
+const CHUNK: usize = 256 * 1024;
+/// Chunks in all.
+const CHUNKS: usize = 16;
+
+/// Bytes that went by, for progress.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Bytes of the dump.
+    pub raw: AtomicU64,
+    /// Bytes stored.
+    pub stored: AtomicU64,
+}
+
+/// What came in.
+#[derive(Debug)]
+pub struct Raw {
+    /// Bytes.
+    pub bytes: u64,
+    /// SHA-256, hex.
+    pub sha256: String,
+    /// What the dump's text says.
+    pub summary: Summary,
+}
+
+/// What went out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Bytes.
+    pub bytes: u64,
+    /// SHA-256, hex.
+    pub sha256: String,
+}
+
+/// Streams `input` into `upload`. `abort` is called when the store fails, so that a silent client
+/// does not hold the reading thread.
+///
+/// # Errors
+/// The store's failure, or else that of reading the client.
+pub fn run(
+    input: impl Read + Send,
+    compression: Compression,
+    recipients: &[String],
+    upload: &mut dyn Upload,
+    counters: &Counters,
+    abort: &dyn Fn(),
+) -> Result<(Raw, Stored), Failure> {
+    let (full, chunks) = sync_channel(CHUNKS);
+    let (empty, spare) = sync_channel(CHUNKS);
+    for _ in 0..CHUNKS {
+        let _ = empty.send(Vec::with_capacity(CHUNK));
+    }
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(move || read(input, &full, &spare, counters));
+        let stored = store(chunks, empty, compression, recipients, upload, counters);
+        if stored.is_err() {
+            abort();
+        }
+        let raw = reader
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked")));
+        let stored = stored?;
+        let raw = raw.map_err(|e| {
+            Failure::source(
+                "ConnectionLost",
+                format!("reading the client's output failed: {e}"),
+            )
+        })?;
+        Ok((raw, stored))
+    })
+}
+
+fn read(
+    mut input: impl Read,
+    full: &SyncSender<Vec<u8>>,
+    spare: &Receiver<Vec<u8>>,
+    counters: &Counters,
+) -> io::Result<Raw> {
+    let mut hash = Sha256::new();
+    let mut reader = DumpReader::default();
+    let mut bytes = 0;
+    while let Ok(mut chunk) = spare.recv() {
+        chunk.clear();
+        let n = fill(&mut input, &mut chunk)?;
+        if n == 0 {
+            break;
+        }
+        hash.update(&chunk);
+        reader.feed(&chunk);
+        bytes += n as u64;
+        counters.raw.store(bytes, Ordering::Relaxed);
+        if full.send(chunk).is_err() {
+            break;
+        }
+    }
+    Ok(Raw {
+        bytes,
+        sha256: hex(&hash.finalize()),
+        summary: reader.finish(),
+    })
+}
+
+/// Reads until the chunk is full or the input ends: a pipe gives 64 KiB at most at a time.
+fn fill(input: &mut impl Read, chunk: &mut Vec<u8>) -> io::Result<usize> {
+    input.take(CHUNK as u64).read_to_end(chunk)
+}
+
+fn store(
+    chunks: Receiver<Vec<u8>>,
+    empty: SyncSender<Vec<u8>>,
+    compression: Compression,
+    recipients: &[String],
+    upload: &mut dyn Upload,
+    counters: &Counters,
+) -> Result<Stored, Failure> {
+    let sink = Sink {
+        upload,
+        hash: Sha256::new(),
+        bytes: 0,
+        counters,
+    };
+    let encode = || -> io::Result<Stored> {
+        let mut encoder = Encoder::new(sink, compression, recipients)?;
+        for chunk in chunks {
+            encoder.write_all(&chunk)?;
+            let _ = empty.send(chunk);
+        }
+        let sink = encoder.finish()?;
+        Ok(Stored {
+            bytes: sink.bytes,
+            sha256: hex(&sink.hash.finalize()),
+        })
+    };
+    encode().map_err(|e| {
+        e.downcast::<Failure>().unwrap_or_else(|e| {
+            Failure::other(
+                "EncodingFailed",
+                format!("compressing or encrypting failed: {e}"),
+            )
+        })
+    })
+}
+
+struct Sink<'a> {
+    upload: &'a mut dyn Upload,
+    hash: Sha256,
+    bytes: u64,
+    counters: &'a Counters,
+}
+
+impl Write for Sink<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.upload.write(data).map_err(io::Error::other)?;
+        self.hash.update(data);
+        self.bytes += data.len() as u64;
+        self.counters.stored.store(self.bytes, Ordering::Relaxed);
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Lower-case hex.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}

@@ -1,0 +1,203 @@
+//! What the run says of itself: the termination message, rewritten at each phase; progress lines;
+//! the full report as the last line of the log.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crds::report::Report;
+
+use crate::clock::Clock;
+use crate::failure::Failure;
+use crate::pipeline::Counters;
+use crate::scrub::Scrub;
+
+/// A progress line at least every so often.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Holds the report and writes it where it belongs.
+pub struct Reporter {
+    report: Mutex<Report>,
+    path: PathBuf,
+    scrub: Scrub,
+    clock: Clock,
+    /// Bytes that went by.
+    pub counters: Counters,
+    estimate: AtomicU64,
+}
+
+impl Reporter {
+    /// A report in phase Starting, written at once.
+    pub fn new(run: &str, path: PathBuf, scrub: Scrub, clock: Clock) -> Self {
+        let mut report = Report::new(run);
+        report.started_at = crds::time::rfc3339(clock.started);
+        let reporter = Self {
+            report: Mutex::new(report),
+            path,
+            scrub,
+            clock,
+            counters: Counters::default(),
+            estimate: AtomicU64::new(0),
+        };
+        reporter.update(|_| {});
+        reporter
+    }
+
+    /// Enters a phase.
+    pub fn phase(&self, phase: &str) {
+        tracing::info!(event = "phase", phase);
+        self.update(|r| phase.clone_into(&mut r.phase));
+    }
+
+    /// Changes the report and writes it.
+    pub fn update(&self, change: impl FnOnce(&mut Report)) {
+        let text = {
+            let mut report = self.lock();
+            change(&mut report);
+            report.to_termination_message()
+        };
+        // Not every place has one; the log holds the same.
+        let _ = write(&self.path, &text);
+    }
+
+    /// Adds a warning, to the log too.
+    pub fn warn(&self, warning: &str) {
+        let text = self.scrub.clean(warning);
+        tracing::warn!("{text}");
+        self.update(|r| r.warnings.push(text));
+    }
+
+    /// Sets how many bytes the dump will have, as far as the server can tell.
+    pub fn expect(&self, bytes: u64) {
+        self.estimate.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The outcome, before anybody is told.
+    pub fn outcome(&self, outcome: &Result<(), Failure>) {
+        let ended = crds::time::rfc3339(self.clock.now());
+        self.update(|r| {
+            r.ended_at = ended;
+            r.good = Some(outcome.is_ok());
+            match outcome {
+                Ok(()) => {
+                    r.exit_code = Some(crds::report::exit::OK);
+                    if r.reason.is_empty() {
+                        "Completed".clone_into(&mut r.reason);
+                    }
+                }
+                Err(failure) => {
+                    r.exit_code = Some(failure.exit_code);
+                    failure.reason.clone_into(&mut r.reason);
+                    r.message = self.scrub.clean(&failure.message);
+                }
+            }
+        });
+    }
+
+    /// A copy.
+    pub fn snapshot(&self) -> Report {
+        self.lock().clone()
+    }
+
+    /// Phase Done, and the whole report as the last line of the log.
+    pub fn close(&self) {
+        self.update(|r| "Done".clone_into(&mut r.phase));
+        let text = serde_json::to_string(&self.snapshot()).unwrap_or_default();
+        let mut out = std::io::stdout().lock();
+        let _ = writeln!(out, "{text}");
+        let _ = out.flush();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn progress(&self, seconds: f64, last_raw: u64) -> u64 {
+        let raw = self.counters.raw.load(Ordering::Relaxed);
+        let stored = self.counters.stored.load(Ordering::Relaxed);
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a rate for people"
+        )]
+        let rate = ((raw - last_raw.min(raw)) as f64 / seconds.max(0.001)) as u64;
+        let phase = self.lock().phase.clone();
+        let percent = percent(raw, self.estimate.load(Ordering::Relaxed));
+        tracing::info!(
+            event = "progress",
+            phase,
+            rawBytes = raw,
+            storedBytes = stored,
+            bytesPerSecond = rate,
+            percent,
+        );
+        raw
+    }
+}
+
+/// At most 99 until the dump has ended: the server's numbers are estimates.
+fn percent(raw: u64, estimate: u64) -> Option<u64> {
+    (estimate > 0).then(|| (raw.saturating_mul(100) / estimate).min(99))
+}
+
+/// Overwrites in place: the file is a mount and can't be replaced.
+fn write(path: &std::path::Path, text: &str) -> std::io::Result<()> {
+    let mut file: File = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)
+}
+
+/// A thread that logs progress every ten seconds or five percent until it is dropped; `beat` is
+/// called each time round.
+pub struct Ticker {
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Ticker {
+    /// Starts it.
+    pub fn start(reporter: Arc<Reporter>, beat: impl Fn() + Send + 'static) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut line = Instant::now();
+            let (mut raw, mut step) = (0, 0);
+            while !seen.load(Ordering::Acquire) {
+                std::thread::park_timeout(Duration::from_millis(250));
+                let done = percent(
+                    reporter.counters.raw.load(Ordering::Relaxed),
+                    reporter.estimate.load(Ordering::Relaxed),
+                );
+                let now = done.map_or(0, |p| p / 5);
+                if line.elapsed() < EVERY && now == step || seen.load(Ordering::Acquire) {
+                    continue;
+                }
+                raw = reporter.progress(line.elapsed().as_secs_f64(), raw);
+                (line, step) = (Instant::now(), now);
+                beat();
+            }
+        });
+        Self {
+            stop,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! One run from settings to exit code: the work on a blocking thread, the time limit and signals
+//! beside it, then the notice and the report.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crds::report::exit;
+use crds::request::Action;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::backup;
+use crate::cancel::{Cancel, Cause};
+use crate::clock::Clock;
+use crate::failure::Failure;
+use crate::family;
+use crate::notify::{self, Notice};
+use crate::report::Reporter;
+use crate::scrub::Scrub;
+use crate::settings::Settings;
+use crate::store::{self, Attempt, Store};
+
+/// A client has so long between SIGTERM and SIGKILL.
+const TERM_TO_KILL: Duration = Duration::from_secs(5);
+/// After SIGKILL the run has so long to clean up before it is left behind.
+const KILL_TO_LEAVE: Duration = Duration::from_secs(10);
+
+/// What all parts of a run share.
+pub struct Context {
+    /// What to do.
+    pub settings: Settings,
+    /// Ends the run early.
+    pub cancel: Cancel,
+    /// What the run says of itself.
+    pub reporter: Arc<Reporter>,
+    /// Keeps secrets in.
+    pub scrub: Arc<Scrub>,
+    /// Now.
+    pub clock: Clock,
+    /// Another one for each start of the program.
+    pub nonce: String,
+    /// The destination, once it is open.
+    pub store: OnceLock<Arc<dyn Store>>,
+}
+
+impl Context {
+    /// The run may go on.
+    ///
+    /// # Errors
+    /// The time limit ran out or a signal came.
+    pub fn check(&self) -> Result<(), Failure> {
+        match self.cancel.cause() {
+            None => Ok(()),
+            Some(cause) => Err(self.cancelled(cause)),
+        }
+    }
+
+    /// Opens the destination and remembers it.
+    ///
+    /// # Errors
+    /// It can't be used.
+    pub fn open_store(&self) -> Result<Arc<dyn Store>, Failure> {
+        let attempt = Attempt {
+            run: self.settings.identity.run.clone(),
+            pod: self.settings.identity.pod.clone(),
+            nonce: self.nonce.clone(),
+        };
+        let store: Arc<dyn Store> = store::open(self.settings.destination()?, attempt)?.into();
+        Ok(Arc::clone(self.store.get_or_init(|| store)))
+    }
+
+    fn cancelled(&self, cause: Cause) -> Failure {
+        let phase = self.reporter.snapshot().phase;
+        match cause {
+            Cause::Timeout => Failure::new(
+                exit::TIMEOUT,
+                "Timeout",
+                format!(
+                    "timeout: not finished within {} (phase {phase}): look for locks and a slow network or volume, or raise TIMEOUT (activeDeadlineSeconds)",
+                    duration(self.settings.timeout.unwrap_or_default())
+                ),
+            ),
+            Cause::Terminated => Failure::other(
+                "Terminated",
+                format!(
+                    "the pod was asked to end (SIGTERM) in phase {phase}: it was deleted, evicted or preempted; nothing was stored"
+                ),
+            ),
+        }
+    }
+}
+
+/// Runs to the end and gives the exit code.
+pub async fn supervise(context: Arc<Context>) -> i32 {
+    for warning in &context.settings.warnings {
+        context.reporter.warn(warning);
+    }
+    let outcome = work(&context).await;
+    context.reporter.outcome(&outcome);
+    match &outcome {
+        Ok(()) => tracing::info!("the run is good"),
+        Err(failure) => tracing::error!(
+            reason = failure.reason,
+            exitCode = failure.exit_code,
+            "{}",
+            context.scrub.clean(&failure.message)
+        ),
+    }
+    tell(&context, &outcome).await;
+    context.reporter.close();
+    outcome.map_or_else(|failure| failure.exit_code, |()| exit::OK)
+}
+
+/// The work itself, ended by the time limit or a signal.
+async fn work(context: &Arc<Context>) -> Result<(), Failure> {
+    let (mut term, mut int) = match (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) {
+        (Ok(term), Ok(int)) => (term, int),
+        (Err(e), _) | (_, Err(e)) => {
+            return Err(Failure::other(
+                "SignalsFailed",
+                format!("signals can't be received: {e}"),
+            ));
+        }
+    };
+    let inner = Arc::clone(context);
+    let mut task = tokio::task::spawn_blocking(move || act(&inner));
+    let limit = context.settings.timeout.unwrap_or(Duration::MAX);
+    let cause = tokio::select! {
+        ended = &mut task => return flatten(ended),
+        () = tokio::time::sleep(limit.min(Duration::from_secs(u32::MAX.into()))) => Cause::Timeout,
+        _ = term.recv() => Cause::Terminated,
+        _ = int.recv() => Cause::Terminated,
+    };
+    tracing::warn!(?cause, "ending the run");
+    context.cancel.cancel(cause);
+    if let Ok(ended) = tokio::time::timeout(TERM_TO_KILL, &mut task).await {
+        return overridden(context, cause, flatten(ended));
+    }
+    context.cancel.kill();
+    match tokio::time::timeout(KILL_TO_LEAVE, &mut task).await {
+        Ok(ended) => overridden(context, cause, flatten(ended)),
+        Err(_) => Err(context.cancelled(cause)),
+    }
+}
+
+/// A run that was good before the signal stays good; else the signal is the cause, not what broke by it.
+fn overridden(
+    context: &Context,
+    cause: Cause,
+    outcome: Result<(), Failure>,
+) -> Result<(), Failure> {
+    outcome.map_err(|_| context.cancelled(cause))
+}
+
+fn flatten(ended: Result<Result<(), Failure>, tokio::task::JoinError>) -> Result<(), Failure> {
+    ended.unwrap_or_else(|_| {
+        Err(Failure::other(
+            "InternalError",
+            "the runner failed unexpectedly: report it with this log",
+        ))
+    })
+}
+
+fn act(context: &Context) -> Result<(), Failure> {
+    match context.settings.action {
+        Action::Backup if context.settings.family.is_some() => {
+            context.settings.family.iter().try_for_each(|f| family::run(context, f))
+        }
+        Action::Backup => backup::run(context),
+        other => {
+            context.settings.check()?;
+            Err(Failure::settings(format!(
+                "action {} is not one of the runner's",
+                other.as_str()
+            )))
+        }
+    }
+}
+
+/// Tells the bot of APIURL, once for each outcome of a run: retries of one Job leave a mark in the
+/// store, so that a second failed attempt stays silent.
+async fn tell(context: &Arc<Context>, outcome: &Result<(), Failure>) {
+    let Some(url) = &context.settings.api_url else {
+        return;
+    };
+    if context.settings.action != Action::Backup {
+        return;
+    }
+    context.reporter.phase("Notifying");
+    let event = if outcome.is_ok() {
+        "told-success"
+    } else {
+        "told-failure"
+    };
+    if told_before(context, event).await {
+        tracing::info!("an earlier attempt of this run has told of the same outcome");
+        context.reporter.update(|r| r.notified = true);
+        return;
+    }
+    match notify::feishu(url, &notice(context), &context.scrub).await {
+        Ok(()) => context.reporter.update(|r| r.notified = true),
+        Err(e) => context.reporter.warn(&e),
+    }
+}
+
+/// True only if it is known: without a run's name or a store that answers, people are told.
+async fn told_before(context: &Arc<Context>, event: &'static str) -> bool {
+    let Some(store) = context.store.get().cloned() else {
+        return false;
+    };
+    if context.settings.identity.run.is_empty() {
+        return false;
+    }
+    let directory = context.settings.identity.directory();
+    let mark = tokio::task::spawn_blocking(move || store.mark(&directory, event));
+    match tokio::time::timeout(notify::LIMIT, mark).await {
+        Ok(Ok(Ok(first))) => !first,
+        _ => false,
+    }
+}
+
+fn notice(context: &Context) -> Notice {
+    let report = context.reporter.snapshot();
+    let title = context.settings.identity.title();
+    let good = report.good == Some(true);
+    let zone = context.settings.zone;
+    let mut lines = vec![];
+    if !report.run.is_empty() {
+        lines.push(format!("run: {}", report.run));
+    }
+    if !good {
+        lines.push(format!("reason: {}", report.reason));
+        lines.push(report.message.clone());
+    }
+    for artefact in &report.artefacts {
+        lines.push(format!(
+            "stored: {} ({} bytes)",
+            artefact.key, artefact.size
+        ));
+    }
+    if let (Some(tables), Some(rows)) = (report.tables, report.rows) {
+        lines.push(format!("tables: {tables}, rows: {rows}"));
+    }
+    lines.extend(report.warnings.iter().map(|w| format!("warning: {w}")));
+    lines.push(format!(
+        "started: {}, took {}",
+        crds::time::rfc3339_in(context.clock.started, zone),
+        duration(context.clock.elapsed())
+    ));
+    let outcome = if good { "succeeded" } else { "FAILED" };
+    Notice {
+        title: format!("Backup {outcome}: {title}"),
+        lines,
+    }
+}
+
+/// `1h2m3s` without parts that are zero.
+fn duration(duration: Duration) -> String {
+    let total = duration.as_secs();
+    let (h, m, s) = (total / 3600, total / 60 % 60, total % 60);
+    let mut text = String::new();
+    for (n, unit) in [(h, "h"), (m, "m")] {
+        if n > 0 {
+            text.push_str(&format!("{n}{unit}"));
+        }
+    }
+    if s > 0 || text.is_empty() {
+        text.push_str(&format!("{s}s"));
+    }
+    text
+}

@@ -1,0 +1,124 @@
+//! Whose run this is, and where its artefact belongs below the destination's root.
+
+use chrono::{DateTime, Utc};
+use crds::mysql_backup::CompressionType;
+use crds::names::short_hash;
+use crds::run::{ObjectId, RunSpec, Trigger};
+
+use super::{Environment, Source};
+
+/// Object, run and attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The user's object. Without `BACKUP_SPEC` only its name is set: `<host>-<port>`.
+    pub object: ObjectId,
+    /// Name of the run: its Job, or the host name of the pod.
+    pub run: String,
+    /// The slot, for runs of the schedule.
+    pub slot: Option<DateTime<Utc>>,
+    /// Why the run was started.
+    pub trigger: Trigger,
+    /// UID of the kube-system namespace, or empty.
+    pub cluster_id: String,
+    /// UID or name of the pod: the same for restarts in place, another for a new pod.
+    pub pod: String,
+}
+
+impl Identity {
+    pub(super) fn new(env: &Environment, spec: Option<&RunSpec>, source: Option<&Source>) -> Self {
+        let host_name = env.get("HOSTNAME").filter(|h| !h.is_empty());
+        let pod = env.get("POD_UID").filter(|u| !u.is_empty()).or(host_name);
+        let pod = pod.map_or_else(|| "local".to_owned(), |p| safe(p));
+        if let Some(spec) = spec {
+            return Self {
+                object: spec.object.clone(),
+                run: spec.run.name.clone(),
+                slot: spec.run.slot.as_deref().and_then(crds::time::parse_rfc3339),
+                trigger: spec.run.trigger,
+                cluster_id: spec.cluster_id.clone(),
+                pod,
+            };
+        }
+        let name = source.map_or_else(
+            || "unknown".to_owned(),
+            |s| safe(&format!("{}-{}", s.host, s.port)),
+        );
+        Self {
+            object: ObjectId {
+                name,
+                ..ObjectId::default()
+            },
+            run: host_name.cloned().unwrap_or_default(),
+            slot: None,
+            trigger: Trigger::Schedule,
+            cluster_id: String::new(),
+            pod,
+        }
+    }
+
+    /// Directory of the object's artefacts: `<namespace>/<Kind>/<name>`, or `<host>-<port>`.
+    pub fn directory(&self) -> String {
+        let o = &self.object;
+        if o.namespace.is_empty() {
+            return safe(&o.name);
+        }
+        format!("{}/{}/{}", safe(&o.namespace), safe(&o.kind), safe(&o.name))
+    }
+
+    /// Tells the artefacts of two runs apart: the end of the Job's name, or a hash of the run.
+    pub fn suffix(&self, started: DateTime<Utc>) -> String {
+        let tail = self.run.rsplit('-').next().unwrap_or_default();
+        if !self.object.namespace.is_empty() && tail.len() >= 8 && tail.len() <= 12 {
+            return safe(tail);
+        }
+        if self.run.is_empty() {
+            return short_hash(&[&self.pod, &started.to_rfc3339()], 8);
+        }
+        short_hash(&[&self.run], 8)
+    }
+
+    /// Key of the artefact: the slot, else the start of the run, in UTC, basic format.
+    pub fn key(
+        &self,
+        started: DateTime<Utc>,
+        compression: CompressionType,
+        encrypted: bool,
+    ) -> String {
+        let time = self.slot.unwrap_or(started).format("%Y%m%dT%H%M%SZ");
+        let codec = match compression {
+            CompressionType::Zstd => ".zst",
+            CompressionType::Gzip => ".gz",
+            CompressionType::None => "",
+        };
+        let age = if encrypted { ".age" } else { "" };
+        format!(
+            "{}/{time}-{}.sql{codec}{age}",
+            self.directory(),
+            self.suffix(started)
+        )
+    }
+
+    /// The object as people name it.
+    pub fn title(&self) -> String {
+        let o = &self.object;
+        if o.namespace.is_empty() {
+            return o.name.clone();
+        }
+        format!("{} {}/{}", o.kind, o.namespace, o.name)
+    }
+}
+
+/// `text` as one component of a key.
+fn safe(text: &str) -> String {
+    let plain: String = text
+        .chars()
+        .map(|c| match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => c,
+            _ => '_',
+        })
+        .collect();
+    if plain.trim_matches('.').is_empty() {
+        return format!("_{plain}");
+    }
+    plain
+}

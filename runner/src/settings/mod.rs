@@ -1,0 +1,347 @@
+//! What a run is to do, read once from the environment of `backupEnvs` and from `BACKUP_SPEC`.
+//! Parsing is pure: environment and mounted files come in as parameters.
+
+mod args;
+mod destination;
+mod identity;
+mod source;
+mod value;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono_tz::Tz;
+use crds::mysql_backup::{Compression, CompressionType, Retention};
+use crds::request::Action;
+use crds::run::{RunNotification, RunSpec, SPEC_ENV, SPEC_VERSION};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::failure::Failure;
+use crate::family::Family;
+use crate::scrub::Scrub;
+
+pub use args::{Origin, check as check_args};
+pub use destination::{Destination, S3};
+pub use identity::Identity;
+pub use source::{Databases, Source};
+
+/// Where the report goes if `BACKUP_TERMINATION_LOG` does not say otherwise.
+const TERMINATION_LOG: &str = "/dev/termination-log";
+
+/// The environment as read at the edge.
+pub type Environment = BTreeMap<String, String>;
+
+/// Reads a mounted file; the error says why not.
+pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
+/// Everything a run needs to know.
+#[derive(Debug)]
+pub struct Settings {
+    /// What to do.
+    pub action: Action,
+    /// Whose run this is.
+    pub identity: Identity,
+    /// Where to dump from, or what is wrong with it.
+    pub source: Result<Source, Vec<String>>,
+    /// Where to store, or what is wrong with it.
+    pub destination: Result<Destination, Vec<String>>,
+    /// How to compress.
+    pub compression: Compression,
+    /// age recipients; empty means no encryption.
+    pub recipients: Vec<String>,
+    /// File with the age identity.
+    pub identity_file: Option<PathBuf>,
+    /// What to keep. `None` means all.
+    pub retention: Option<Retention>,
+    /// The run's time limit.
+    pub timeout: Option<Duration>,
+    /// Zone of times people read.
+    pub zone: Tz,
+    /// The Feishu bot of APIURL.
+    pub api_url: Option<SecretString>,
+    /// Typed notifications.
+    pub notifications: Vec<RunNotification>,
+    /// Options of the action.
+    pub options: serde_json::Value,
+    /// Directories that may hold the option file, best first.
+    pub scratch: Vec<PathBuf>,
+    /// Directories in which programs are looked for.
+    pub path: Vec<PathBuf>,
+    /// Worth saying although the run goes on.
+    pub warnings: Vec<String>,
+    /// Wrong settings of no section of their own.
+    pub problems: Vec<String>,
+    /// The plan of a gobackup.io Backup, if the run is one of its.
+    pub family: Option<Family>,
+}
+
+impl Settings {
+    /// Reads environment and spec.
+    pub fn parse(env: &Environment, read: ReadFile<'_>) -> Self {
+        let mut warnings = vec![];
+        let mut problems = vec![];
+        let spec = spec(env, &mut problems);
+        let mut input = value::Input {
+            env,
+            read,
+            warnings: &mut warnings,
+        };
+        let source = source::parse(&mut input, spec.as_ref().and_then(|s| s.source.as_ref()));
+        let destination = destination::parse(
+            &mut input,
+            spec.as_ref().and_then(|s| s.destination.as_ref()),
+        );
+        let timeout = problem(&mut problems, timeout(&mut input, spec.as_ref())).flatten();
+        let retention = problem(&mut problems, retention(&mut input, spec.as_ref())).flatten();
+        let compression = problem(&mut problems, compression(spec.as_ref())).unwrap_or_default();
+        let recipients =
+            problem(&mut problems, recipients(&mut input, spec.as_ref())).unwrap_or_default();
+        let zone = zone(&mut input);
+        let api_url = problem(&mut problems, api_url(&mut input)).flatten();
+        let family = env.get(SPEC_ENV).map(|text| Family::parse(text, read));
+        let family = problem(&mut problems, family.transpose()).flatten().flatten();
+        let identity = Identity::new(env, spec.as_ref(), source.as_ref().ok());
+        Self {
+            action: spec.as_ref().map_or(Action::Backup, |s| s.action),
+            identity,
+            source,
+            destination,
+            compression,
+            recipients,
+            identity_file: spec
+                .as_ref()
+                .and_then(|s| s.identity_file.as_ref())
+                .map(PathBuf::from),
+            retention,
+            timeout,
+            zone,
+            api_url,
+            notifications: spec
+                .as_ref()
+                .map(|s| s.notifications.clone())
+                .unwrap_or_default(),
+            options: spec.map(|s| s.options).unwrap_or_default(),
+            scratch: scratch(env),
+            path: search_path(env),
+            warnings,
+            problems,
+            family,
+        }
+    }
+
+    /// The source, for actions that need it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn source(&self) -> Result<&Source, Failure> {
+        self.source
+            .as_ref()
+            .map_err(|problems| Failure::settings(problems.join("; ")))
+    }
+
+    /// The destination, for actions that need it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn destination(&self) -> Result<&Destination, Failure> {
+        self.destination
+            .as_ref()
+            .map_err(|problems| Failure::settings(problems.join("; ")))
+    }
+
+    /// Settings outside source and destination are right.
+    ///
+    /// # Errors
+    /// All that is wrong, in one message.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.problems.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::settings(self.problems.join("; ")))
+    }
+
+    /// A scrubber of every secret the settings hold.
+    pub fn scrub(&self) -> Scrub {
+        let mut secrets = vec![];
+        if let Ok(source) = &self.source {
+            let password = source.password.expose_secret();
+            // A password that equals the user name keeps nobody out, and messages name the user.
+            if *password != source.username {
+                secrets.push(password.to_owned());
+            }
+        }
+        if let Some(url) = &self.api_url {
+            secrets.push(url.expose_secret().to_owned());
+            // The token is the URL's last part; errors of the HTTP client may quote the path alone.
+            if let Some((_, token)) = url.expose_secret().rsplit_once('/') {
+                secrets.push(token.to_owned());
+            }
+        }
+        if let Ok(Destination::S3(s3)) = &self.destination {
+            secrets.extend(s3.secrets());
+        }
+        secrets.extend(self.family.iter().flat_map(Family::secrets));
+        Scrub::new(secrets)
+    }
+}
+
+/// Where the report goes.
+pub fn termination_log(env: &Environment) -> PathBuf {
+    env.get("BACKUP_TERMINATION_LOG")
+        .map_or_else(|| PathBuf::from(TERMINATION_LOG), PathBuf::from)
+}
+
+fn problem<T>(problems: &mut Vec<String>, result: Result<T, String>) -> Option<T> {
+    result.map_err(|e| problems.push(e)).ok()
+}
+
+fn spec(env: &Environment, problems: &mut Vec<String>) -> Option<RunSpec> {
+    let text = env.get(SPEC_ENV).filter(|t| !t.trim().is_empty())?;
+    match serde_json::from_str::<RunSpec>(text) {
+        Ok(spec) if spec.version > SPEC_VERSION => {
+            problems.push(format!(
+                "{SPEC_ENV} has version {}, this runner knows {SPEC_VERSION}: use a runner image as new as the operator",
+                spec.version
+            ));
+            Some(spec)
+        }
+        Ok(spec) => Some(spec),
+        Err(e) => {
+            problems.push(format!(
+                "{SPEC_ENV} can't be read ({e}): use runner and operator of the same version"
+            ));
+            None
+        }
+    }
+}
+
+fn timeout(
+    input: &mut value::Input<'_>,
+    spec: Option<&RunSpec>,
+) -> Result<Option<Duration>, String> {
+    let typed = spec.and_then(|s| s.timeout_seconds);
+    let env = input.get("TIMEOUT");
+    if let Some(seconds) = typed {
+        // The operator derives it from TIMEOUT where that is set; only a real difference is worth a word.
+        return match u64::try_from(seconds) {
+            Ok(seconds) if seconds > 0 => Ok(Some(Duration::from_secs(seconds))),
+            _ => Err(format!("timeoutSeconds must be 1 or more, is {seconds}")),
+        };
+    }
+    env.map(|text| value::timeout(&text)).transpose()
+}
+
+fn retention(
+    input: &mut value::Input<'_>,
+    spec: Option<&RunSpec>,
+) -> Result<Option<Retention>, String> {
+    let env = input.get("EXPIREAT");
+    if let Some(typed) = spec.and_then(|s| s.retention.clone()) {
+        if env.is_some() {
+            input.typed_wins("EXPIREAT", "spec.retention");
+        }
+        if let Some(age) = &typed.max_age {
+            value::duration("retention.maxAge", age)?;
+        }
+        return Ok(Some(typed));
+    }
+    let Some(text) = env else { return Ok(None) };
+    value::duration("EXPIREAT", &text)?;
+    Ok(Some(Retention {
+        max_age: Some(text),
+        ..Retention::default()
+    }))
+}
+
+fn compression(spec: Option<&RunSpec>) -> Result<Compression, String> {
+    let compression = spec.and_then(|s| s.compression).unwrap_or_default();
+    let (name, most) = match compression.type_ {
+        CompressionType::Zstd => ("zstd", 19),
+        CompressionType::Gzip => ("gzip", 9),
+        CompressionType::None => return Ok(compression),
+    };
+    match compression.level {
+        Some(level) if !(1..=most).contains(&level) => Err(format!(
+            "compression.level of {name} goes from 1 to {most}, is {level}"
+        )),
+        _ => Ok(compression),
+    }
+}
+
+fn recipients(input: &mut value::Input<'_>, spec: Option<&RunSpec>) -> Result<Vec<String>, String> {
+    let Some(spec) = spec else { return Ok(vec![]) };
+    let age = spec.encryption.as_ref().and_then(|e| e.age.as_ref());
+    let mut found: Vec<String> = age.map(|a| a.recipients.clone()).unwrap_or_default();
+    if let Some(file) = &spec.recipients_file {
+        let text = input.file("encryption.age.recipientsSecretKeyRef", file)?;
+        found.extend(
+            text.lines()
+                .map(str::trim)
+                .filter(|line| !line.is_empty() && !line.starts_with('#'))
+                .map(str::to_owned),
+        );
+    }
+    if spec.encryption.is_some() && found.is_empty() {
+        return Err(
+            "encryption is asked for but names no recipient: add a public key (age1…)".to_owned(),
+        );
+    }
+    for recipient in &found {
+        crate::codec::parse_recipient(recipient)?;
+    }
+    Ok(found)
+}
+
+fn zone(input: &mut value::Input<'_>) -> Tz {
+    let Some(name) = input.get("TZ") else {
+        return Tz::UTC;
+    };
+    crds::schedule::parse_zone(&name).unwrap_or_else(|e| {
+        input
+            .warnings
+            .push(format!("TZ: {e}; times are shown in UTC"));
+        Tz::UTC
+    })
+}
+
+fn api_url(input: &mut value::Input<'_>) -> Result<Option<SecretString>, String> {
+    let Some(text) = input.get("APIURL") else {
+        return Ok(None);
+    };
+    let text = text.trim();
+    match reqwest::Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
+            Ok(Some(text.into()))
+        }
+        _ => Err(
+            "APIURL is not an http or https URL: give the bot's webhook address, or leave it out"
+                .to_owned(),
+        ),
+    }
+}
+
+fn scratch(env: &Environment) -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::from("/run/backup")];
+    found.extend(
+        env.get("TMPDIR")
+            .filter(|d| !d.is_empty())
+            .map(PathBuf::from),
+    );
+    found.push(PathBuf::from("/dev/shm"));
+    found
+}
+
+fn search_path(env: &Environment) -> Vec<PathBuf> {
+    let text = env.get("PATH").map_or(
+        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        String::as_str,
+    );
+    text.split(':')
+        .filter(|d| d.starts_with('/'))
+        .map(PathBuf::from)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! A client as a child process: no shell, an empty environment, a process group of its own.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::client::Client;
+use crate::cancel::Cancel;
+use crate::failure::Failure;
+use crate::scrub::Scrub;
+
+/// So many of the client's last messages are kept for the report.
+const KEPT: usize = 20;
+
+/// How a client ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Its status.
+    pub status: ExitStatus,
+    /// Its last messages, scrubbed.
+    pub messages: Vec<String>,
+}
+
+impl Ended {
+    /// True if it ended with status 0.
+    pub fn good(&self) -> bool {
+        self.status.success()
+    }
+
+    /// "exit status 2", or the signal that ended it.
+    pub fn status_text(&self) -> String {
+        match (self.status.code(), self.status.signal()) {
+            (Some(code), _) => format!("exit status {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "an unknown status".to_owned(),
+        }
+    }
+}
+
+/// A running dump.
+pub struct Dump {
+    child: Child,
+    group: Option<Pid>,
+    cancel: Cancel,
+    messages: Option<JoinHandle<Vec<String>>>,
+    name: String,
+}
+
+impl Dump {
+    /// Starts the client.
+    ///
+    /// # Errors
+    /// It can't be started.
+    pub fn start(
+        client: &Client,
+        args: &[String],
+        cancel: &Cancel,
+        scrub: &Arc<Scrub>,
+    ) -> Result<(Self, ChildStdout), Failure> {
+        let mut dump = spawn(client, args, Stdio::null(), cancel, scrub)?;
+        let Some(output) = dump.child.stdout.take() else {
+            return Err(Failure::other(
+                "ClientNotStarted",
+                "the client has no output",
+            ));
+        };
+        Ok((dump, output))
+    }
+
+    /// Runs the client with `input` and gives all it says.
+    ///
+    /// # Errors
+    /// It can't be started or spoken to.
+    pub fn run(
+        client: &Client,
+        args: &[String],
+        input: &str,
+        cancel: &Cancel,
+        scrub: &Arc<Scrub>,
+    ) -> Result<(String, Ended), Failure> {
+        let mut dump = spawn(client, args, Stdio::piped(), cancel, scrub)?;
+        let name = dump.name.clone();
+        let failed = |e: std::io::Error| {
+            Failure::source("ClientFailed", format!("speaking to {name} failed: {e}"))
+        };
+        let stdin = dump.child.stdin.take();
+        let text = input.to_owned();
+        // A client that refuses to connect closes its input; its own message tells more.
+        let writer = std::thread::spawn(move || {
+            if let Some(mut stdin) = stdin {
+                let _ = stdin.write_all(text.as_bytes());
+            }
+        });
+        let mut output = Vec::new();
+        if let Some(mut stdout) = dump.child.stdout.take() {
+            stdout.read_to_end(&mut output).map_err(failed)?;
+        }
+        let _ = writer.join();
+        let ended = dump.wait()?;
+        Ok((String::from_utf8_lossy(&output).into_owned(), ended))
+    }
+
+    /// Sends SIGTERM to the client's group.
+    pub fn terminate(&self) {
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, Signal::TERM);
+        }
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// The system can't tell.
+    pub fn wait(mut self) -> Result<Ended, Failure> {
+        let status = self.child.wait().map_err(|e| {
+            Failure::other(
+                "ClientFailed",
+                format!("waiting for {} failed: {e}", self.name),
+            )
+        })?;
+        self.release();
+        let messages = self
+            .messages
+            .take()
+            .and_then(|m| m.join().ok())
+            .unwrap_or_default();
+        Ok(Ended { status, messages })
+    }
+
+    fn release(&mut self) {
+        if let Some(group) = self.group.take() {
+            self.cancel.forget(group);
+        }
+    }
+}
+
+impl Drop for Dump {
+    fn drop(&mut self) {
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, Signal::KILL);
+            self.release();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn spawn(
+    client: &Client,
+    args: &[String],
+    stdin: Stdio,
+    cancel: &Cancel,
+    scrub: &Arc<Scrub>,
+) -> Result<Dump, Failure> {
+    let mut child = Command::new(&client.path)
+        .env_clear()
+        .args(args)
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .current_dir("/")
+        .process_group(0)
+        .spawn()
+        .map_err(|e| {
+            Failure::settings(format!(
+                "{} can't be started ({e}): use an image whose client runs on this machine",
+                client.path.display()
+            ))
+        })?;
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let Some(group) = group {
+        cancel.register(group);
+    }
+    let name = client.name();
+    let messages = child.stderr.take().map(|stderr| {
+        let scrub = Arc::clone(scrub);
+        let name = name.clone();
+        std::thread::spawn(move || gather(stderr, &name, &scrub))
+    });
+    Ok(Dump {
+        child,
+        group,
+        cancel: cancel.clone(),
+        messages,
+        name,
+    })
+}
+
+/// Logs what the client says, and keeps the end of it.
+fn gather(stderr: impl Read, name: &str, scrub: &Scrub) -> Vec<String> {
+    let mut kept: Vec<String> = vec![];
+    let mut reader = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match reader.by_ref().take(8192).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return kept,
+            Ok(_) => {}
+        }
+        let text = scrub.clean(String::from_utf8_lossy(&line).trim());
+        if text.is_empty() {
+            continue;
+        }
+        tracing::warn!(client = name, "{text}");
+        if kept.len() == KEPT {
+            kept.remove(0);
+        }
+        kept.push(text);
+    }
+}

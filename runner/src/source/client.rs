@@ -1,0 +1,186 @@
+//! The client programs, chosen by asking them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::failure::Failure;
+
+/// Family of a client or server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// MariaDB.
+    MariaDb,
+    /// MySQL.
+    MySql,
+}
+
+/// One client program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its family.
+    pub flavour: Flavour,
+    /// Its `--version` line.
+    pub version: String,
+    help: String,
+}
+
+impl Client {
+    /// A client of which only the texts are known.
+    pub fn new(path: PathBuf, version: &str, help: &str) -> Self {
+        let flavour = if version.contains("MariaDB") {
+            Flavour::MariaDb
+        } else {
+            Flavour::MySql
+        };
+        Self {
+            path,
+            flavour,
+            version: version.trim().to_owned(),
+            help: help.to_owned(),
+        }
+    }
+
+    /// True if its help lists the long option `name`.
+    pub fn knows(&self, name: &str) -> bool {
+        let option = format!("--{name}");
+        self.help.match_indices(&option).any(|(at, _)| {
+            self.help[at + option.len()..]
+                .chars()
+                .next()
+                .is_none_or(|c| !c.is_ascii_alphanumeric() && c != '-')
+        })
+    }
+
+    /// True if its help holds this text.
+    pub fn mentions(&self, text: &str) -> bool {
+        self.help.contains(text)
+    }
+
+    /// File name, as messages name it.
+    pub fn name(&self) -> String {
+        self.path
+            .file_name()
+            .map(|n| n.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    }
+}
+
+/// The clients of this machine.
+#[derive(Clone, Debug, Default)]
+pub struct Clients {
+    dump: Vec<Client>,
+    sql: Vec<Client>,
+}
+
+impl Clients {
+    /// Looks for mariadb-dump, mysqldump, mariadb and mysql.
+    ///
+    /// # Errors
+    /// There is no dump client, or none that runs.
+    pub fn find(path: &[PathBuf]) -> Result<Self, Failure> {
+        let found = Self {
+            dump: ask_all(path, &["mariadb-dump", "mysqldump"]),
+            sql: ask_all(path, &["mariadb", "mysql"]),
+        };
+        if found.dump.is_empty() {
+            return Err(Failure::settings(format!(
+                "no dump client: looked for mariadb-dump and mysqldump in {}; use an image that has one of them",
+                path.iter()
+                    .map(|p| p.display().to_string())
+                    .collect::<Vec<_>>()
+                    .join(":")
+            )));
+        }
+        Ok(found)
+    }
+
+    /// The dump client of the server's family, else the first.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn dump(&self, server: Option<Flavour>) -> Result<&Client, Failure> {
+        fitting(&self.dump, server).ok_or_else(|| Failure::settings("no dump client"))
+    }
+
+    /// The SQL client of the server's family, else the first.
+    pub fn sql(&self, server: Option<Flavour>) -> Option<&Client> {
+        fitting(&self.sql, server)
+    }
+}
+
+fn fitting(clients: &[Client], server: Option<Flavour>) -> Option<&Client> {
+    clients
+        .iter()
+        .find(|c| server.is_some_and(|s| s == c.flavour))
+        .or_else(|| clients.first())
+}
+
+fn ask_all(path: &[PathBuf], names: &[&str]) -> Vec<Client> {
+    let mut found: Vec<Client> = vec![];
+    for name in names {
+        let Some(program) = path.iter().map(|d| d.join(name)).find(|p| p.is_file()) else {
+            continue;
+        };
+        // Debian's mysqldump is a link to mariadb-dump.
+        let same = |c: &Client| c.path.canonicalize().ok() == program.canonicalize().ok();
+        if found.iter().any(same) {
+            continue;
+        }
+        if let Some(client) = ask(&program) {
+            found.push(client);
+        }
+    }
+    found
+}
+
+fn ask(program: &Path) -> Option<Client> {
+    let output = |arg: &str| {
+        Command::new(program)
+            .env_clear()
+            .arg("--no-defaults")
+            .arg(arg)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output()
+            .ok()
+            .map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
+    };
+    Some(Client::new(
+        program.to_owned(),
+        &output("--version")?,
+        &output("--help")?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_known_by_their_whole_name() {
+        let help = "  -A, --all-databases Dump all\n  --master-data[=#]   This\n  --gtid  Used\n";
+        let client = Client::new(
+            "/x".into(),
+            "mariadb-dump Ver 10.19 Distrib 10.11.19-MariaDB",
+            help,
+        );
+        assert!(
+            client.knows("all-databases") && client.knows("master-data") && client.knows("gtid")
+        );
+        assert!(!client.knows("all") && !client.knows("source-data") && !client.knows("gti"));
+        assert_eq!(client.flavour, Flavour::MariaDb);
+    }
+
+    #[test]
+    fn no_client_names_what_was_looked_for() {
+        let failure = Clients::find(&["/nonexistent".into()]).unwrap_err();
+        assert_eq!(failure.exit_code, 2);
+        assert!(
+            failure
+                .message
+                .contains("mariadb-dump and mysqldump in /nonexistent")
+        );
+    }
+}

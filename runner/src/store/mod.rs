@@ -1,0 +1,120 @@
+//! Where artefacts live. A store writes under a temporary name, makes it durable, reads it back,
+//! and publishes it only if nothing is there yet.
+
+mod volume;
+
+use std::io::Read;
+
+use crate::failure::Failure;
+use crate::settings::Destination;
+
+pub use volume::VolumeStore;
+
+/// Whose temporaries these are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Name of the run.
+    pub run: String,
+    /// UID or name of the pod.
+    pub pod: String,
+    /// Another one for each start of the program.
+    pub nonce: String,
+}
+
+/// One object of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Key below the destination's root.
+    pub key: String,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// Where artefacts live. All calls block.
+pub trait Store: Send + Sync {
+    /// The place, for messages.
+    fn describe(&self) -> String;
+
+    /// Begins an artefact of this key.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn begin(&self, key: &str) -> Result<Box<dyn Upload>, Failure>;
+
+    /// Objects directly in `directory`, temporaries left out. A missing directory is empty.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn list(&self, directory: &str) -> Result<Vec<Entry>, Failure>;
+
+    /// Opens an object, past caches where there are some. `None` if it does not exist.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure>;
+
+    /// Writes a small object whole, over an older one.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure>;
+
+    /// Leaves a mark of this run in `directory`; false if it was there already.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure>;
+
+    /// Removes an object; a missing one is fine.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn remove(&self, key: &str) -> Result<(), Failure>;
+
+    /// Removes what dead attempts left in `directory`; gives their number.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn clean(&self, directory: &str) -> Result<u64, Failure>;
+
+    /// Shows that this attempt is alive.
+    fn keep_alive(&self);
+}
+
+/// An artefact being written. Dropped before it was published, it leaves nothing.
+pub trait Upload: Send {
+    /// Writes the next bytes.
+    ///
+    /// # Errors
+    /// The store refuses or is full.
+    fn write(&mut self, data: &[u8]) -> Result<(), Failure>;
+
+    /// Closes it: all bytes are durable.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn close(&mut self) -> Result<(), Failure>;
+
+    /// Opens what was closed, past caches.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn read_back(&self) -> Result<Box<dyn Read + Send>, Failure>;
+
+    /// Gives it its key; false if an object is there already, and then nothing is published.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn publish(&mut self) -> Result<bool, Failure>;
+}
+
+/// Opens the destination.
+///
+/// # Errors
+/// It is not there, or can't be used.
+pub fn open(destination: &Destination, attempt: Attempt) -> Result<Box<dyn Store>, Failure> {
+    match destination {
+        Destination::Volume(path) => Ok(Box::new(VolumeStore::open(path, attempt)?)),
+        Destination::S3(_) => Err(Failure::settings("s3")),
+    }
+}

@@ -1,0 +1,547 @@
+//! A directory on a mounted volume.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{Advice, CWD, RenameFlags, Timespec, Timestamps, UTIME_NOW};
+
+use super::{Attempt, Entry, Store, Upload};
+use crate::failure::Failure;
+
+/// Temporaries and marks of the runner begin so; listings leave them out.
+const OWN: &str = ".backup-runner.";
+/// A live attempt touches its temporary every few seconds; one untouched for so long is dead.
+const DEAD_AFTER_SECONDS: i64 = 15 * 60;
+/// Marks are kept for so long.
+const MARK_SECONDS: i64 = 7 * 24 * 3600;
+/// Magic number of overlayfs: the root of a container, which dies with it.
+const OVERLAYFS: i64 = 0x794c_7630;
+
+/// A directory on a mounted volume.
+pub struct VolumeStore {
+    root: PathBuf,
+    attempt: Attempt,
+    temporary: Mutex<Option<PathBuf>>,
+}
+
+impl VolumeStore {
+    /// Opens the directory, which must exist.
+    ///
+    /// # Errors
+    /// It does not exist, is no directory, or is not on a volume.
+    pub fn open(root: &Path, attempt: Attempt) -> Result<Self, Failure> {
+        let metadata = std::fs::metadata(root).map_err(|e| {
+            if e.kind() == io::ErrorKind::NotFound {
+                return Failure::store(
+                    "DestinationNotFound",
+                    format!(
+                        "{} does not exist: mount a volume there (spec.volumes, spec.volumeMounts) or correct SQLPATH",
+                        root.display()
+                    ),
+                );
+            }
+            failure("opening", root, &e)
+        })?;
+        if !metadata.is_dir() {
+            return Err(Failure::store(
+                "DestinationNotFound",
+                format!(
+                    "{} is not a directory: correct SQLPATH or the mount",
+                    root.display()
+                ),
+            ));
+        }
+        #[allow(clippy::unnecessary_cast, reason = "the type differs by architecture")]
+        if rustix::fs::statfs(root).is_ok_and(|fs| fs.f_type as i64 == OVERLAYFS) {
+            return Err(Failure::store(
+                "NotOnVolume",
+                format!(
+                    "{} is on the container's own disk, which is deleted with the pod: mount a volume there (spec.volumes, spec.volumeMounts)",
+                    root.display()
+                ),
+            ));
+        }
+        Ok(Self {
+            root: root.to_owned(),
+            attempt,
+            temporary: Mutex::new(None),
+        })
+    }
+
+    fn path(&self, key: &str) -> PathBuf {
+        self.root.join(key)
+    }
+
+    fn temporary_name(&self) -> String {
+        let a = &self.attempt;
+        format!("{OWN}{}~{}~{}.tmp", a.run, a.pod, a.nonce)
+    }
+
+    fn make_directory(&self, path: &Path) -> Result<(), Failure> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o750)
+            .create(path)
+            .map_err(|e| failure("creating directory", path, &e))
+    }
+
+    fn is_dead(&self, name: &str, age_seconds: i64) -> bool {
+        let Some(rest) = name.strip_prefix(OWN) else {
+            return false;
+        };
+        let Some(rest) = rest.strip_suffix(".tmp") else {
+            return age_seconds > MARK_SECONDS;
+        };
+        let mut parts = rest.split('~');
+        let (run, pod, nonce) = (parts.next(), parts.next(), parts.next());
+        if nonce == Some(self.attempt.nonce.as_str()) {
+            return false;
+        }
+        // One container runs at a time in a pod, and one pod at a time in a run.
+        run == Some(self.attempt.run.as_str())
+            || pod == Some(self.attempt.pod.as_str())
+            || age_seconds > DEAD_AFTER_SECONDS
+    }
+}
+
+impl Store for VolumeStore {
+    fn describe(&self) -> String {
+        format!("volume at {}", self.root.display())
+    }
+
+    fn begin(&self, key: &str) -> Result<Box<dyn Upload>, Failure> {
+        let target = self.path(key);
+        let directory = target.parent().unwrap_or(&self.root).to_owned();
+        self.make_directory(&directory)?;
+        let temporary = directory.join(self.temporary_name());
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o640)
+            .open(&temporary)
+            .map_err(|e| failure("creating", &temporary, &e))?;
+        *self
+            .temporary
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(temporary.clone());
+        Ok(Box::new(VolumeUpload {
+            file,
+            temporary,
+            target,
+            directory,
+            published: false,
+        }))
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
+        let path = self.path(directory);
+        let mut found = vec![];
+        for (name, metadata) in files(&path)? {
+            if metadata.is_file() && !name.starts_with('.') {
+                found.push(Entry {
+                    key: format!("{directory}/{name}"),
+                    size: metadata.len(),
+                });
+            }
+        }
+        found.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(found)
+    }
+
+    fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        let path = self.path(key);
+        match past_cache(&path) {
+            Ok(file) => Ok(Some(Box::new(Checked { file, path }))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(failure("opening", &path, &e)),
+        }
+    }
+
+    fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure> {
+        let target = self.path(key);
+        let directory = target.parent().unwrap_or(&self.root).to_owned();
+        self.make_directory(&directory)?;
+        let temporary = directory.join(format!("{}.json.tmp", self.temporary_name()));
+        let write = || -> io::Result<()> {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o640)
+                .open(&temporary)?;
+            file.write_all(content)?;
+            file.sync_all()?;
+            std::fs::rename(&temporary, &target)?;
+            sync_directory(&directory)
+        };
+        write().map_err(|e| {
+            let _ = std::fs::remove_file(&temporary);
+            failure("writing", &target, &e)
+        })
+    }
+
+    fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
+        let directory = self.path(directory);
+        self.make_directory(&directory)?;
+        let path = directory.join(format!("{OWN}{}~{name}", self.attempt.run));
+        match OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o640)
+            .open(&path)
+        {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(e) => Err(failure("creating", &path, &e)),
+        }
+    }
+
+    fn remove(&self, key: &str) -> Result<(), Failure> {
+        let path = self.path(key);
+        match std::fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failure("removing", &path, &e)),
+            _ => Ok(()),
+        }
+    }
+
+    fn clean(&self, directory: &str) -> Result<u64, Failure> {
+        let path = self.path(directory);
+        // The volume's own clock decides, not ours: a file made now says what time it has.
+        let Ok(now) = self.volume_time(&path) else {
+            return Ok(0);
+        };
+        let mut removed = 0;
+        for (name, metadata) in files(&path)? {
+            if self.is_dead(&name, now - metadata.mtime()) {
+                match std::fs::remove_file(path.join(&name)) {
+                    Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                        return Err(failure("removing", &path.join(&name), &e));
+                    }
+                    _ => removed += 1,
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    fn keep_alive(&self) {
+        let temporary = self
+            .temporary
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Some(path) = temporary.as_deref() else {
+            return;
+        };
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_NOW,
+        };
+        let times = Timestamps {
+            last_access: now,
+            last_modification: now,
+        };
+        // A temporary that was just published is gone; that is no matter.
+        let _ = rustix::fs::utimensat(CWD, path, &times, rustix::fs::AtFlags::empty());
+    }
+}
+
+impl VolumeStore {
+    fn volume_time(&self, directory: &Path) -> io::Result<i64> {
+        let path = directory.join(format!("{}.now.tmp", self.temporary_name()));
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o640)
+            .open(&path)?;
+        let time = file.metadata().map(|m| m.mtime());
+        let _ = std::fs::remove_file(&path);
+        time
+    }
+}
+
+/// Files of a directory; none if it does not exist, and none that vanish while it is read.
+fn files(path: &Path) -> Result<Vec<(String, std::fs::Metadata)>, Failure> {
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+        Err(e) => return Err(failure("listing", path, &e)),
+    };
+    let mut found = vec![];
+    for entry in entries {
+        let entry = entry.map_err(|e| failure("listing", path, &e))?;
+        if let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata()) {
+            found.push((name, metadata));
+        }
+    }
+    Ok(found)
+}
+
+struct VolumeUpload {
+    file: File,
+    temporary: PathBuf,
+    target: PathBuf,
+    directory: PathBuf,
+    published: bool,
+}
+
+impl Upload for VolumeUpload {
+    fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
+        self.file
+            .write_all(data)
+            .map_err(|e| failure("writing", &self.target, &e))
+    }
+
+    fn close(&mut self) -> Result<(), Failure> {
+        self.file
+            .sync_all()
+            .map_err(|e| failure("writing", &self.target, &e))
+    }
+
+    fn read_back(&self) -> Result<Box<dyn Read + Send>, Failure> {
+        let file =
+            past_cache(&self.temporary).map_err(|e| failure("reading back", &self.target, &e))?;
+        Ok(Box::new(Checked {
+            file,
+            path: self.target.clone(),
+        }))
+    }
+
+    fn publish(&mut self) -> Result<bool, Failure> {
+        let published = rename_if_absent(&self.temporary, &self.target)
+            .map_err(|e| failure("renaming to", &self.target, &e))?;
+        if published {
+            self.published = true;
+            sync_directory(&self.directory).map_err(|e| failure("writing", &self.directory, &e))?;
+        }
+        Ok(published)
+    }
+}
+
+impl Drop for VolumeUpload {
+    fn drop(&mut self) {
+        if !self.published {
+            let _ = std::fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// A file whose read errors name it.
+struct Checked {
+    file: File,
+    path: PathBuf,
+}
+
+impl Read for Checked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file
+            .read(buffer)
+            .map_err(|e| io::Error::other(failure("reading back", &self.path, &e)))
+    }
+}
+
+/// Opens a file whose clean pages were dropped, so that reading it asks the volume.
+fn past_cache(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
+    Ok(file)
+}
+
+/// Renames, never over an existing file; false if there is one. Some network and FUSE file
+/// systems know neither of the atomic ways; there a look must do.
+fn rename_if_absent(from: &Path, to: &Path) -> io::Result<bool> {
+    match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => return Ok(true),
+        Err(rustix::io::Errno::EXIST) => return Ok(false),
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => {
+        }
+        Err(e) => return Err(e.into()),
+    }
+    match std::fs::hard_link(from, to) {
+        Ok(()) => {
+            std::fs::remove_file(from)?;
+            return Ok(true);
+        }
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(_) => {}
+    }
+    if to.try_exists()? {
+        return Ok(false);
+    }
+    std::fs::rename(from, to).map(|()| true)
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    match File::open(path)?.sync_all() {
+        // Some network file systems refuse to sync a directory.
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        other => other,
+    }
+}
+
+/// Names what failed, why, and what to do.
+fn failure(doing: &str, path: &Path, error: &io::Error) -> Failure {
+    let path = path.display();
+    let errno = error
+        .raw_os_error()
+        .map(rustix::io::Errno::from_raw_os_error);
+    use rustix::io::Errno;
+    match errno {
+        Some(Errno::NOSPC | Errno::DQUOT) => Failure::store(
+            "NoSpace",
+            format!(
+                "no space left on the volume while {doing} {path}: enlarge the volume, or keep less (EXPIREAT, spec.retention)"
+            ),
+        ),
+        Some(Errno::ACCESS | Errno::PERM) => Failure::store(
+            "PermissionDenied",
+            format!(
+                "permission denied while {doing} {path} as uid {}: make it writable for that user (podSecurityContext.runAsUser or fsGroup; hostPath and NFS ignore fsGroup)",
+                rustix::process::geteuid().as_raw()
+            ),
+        ),
+        Some(Errno::ROFS) => Failure::store(
+            "ReadOnly",
+            format!(
+                "the volume is read-only ({doing} {path}): mount it writable (readOnly: false)"
+            ),
+        ),
+        Some(Errno::FBIG) => Failure::store(
+            "FileTooLarge",
+            format!(
+                "the volume takes no file of this size ({doing} {path}): use another file system"
+            ),
+        ),
+        _ => Failure::store(
+            "StoreFailed",
+            format!("{doing} {path} failed: {error}; check the volume and its node"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    fn store(root: &Path, run: &str, pod: &str, nonce: &str) -> VolumeStore {
+        let attempt = Attempt {
+            run: run.into(),
+            pod: pod.into(),
+            nonce: nonce.into(),
+        };
+        VolumeStore::open(root, attempt).unwrap()
+    }
+
+    fn names(path: &Path) -> Vec<String> {
+        let mut names: Vec<String> = files(path).unwrap().into_iter().map(|(n, _)| n).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn only_a_published_artefact_has_its_name() {
+        let root = tempfile::tempdir().unwrap();
+        let store = store(root.path(), "r-1", "p", "a");
+        let mut upload = store.begin("d/x.sql").unwrap();
+        upload.write(b"abc").unwrap();
+        upload.close().unwrap();
+        let mut back = String::new();
+        upload
+            .read_back()
+            .unwrap()
+            .read_to_string(&mut back)
+            .unwrap();
+        assert_eq!(back, "abc");
+        assert_eq!(store.list("d").unwrap(), []);
+        assert!(upload.publish().unwrap());
+        drop(upload);
+        assert_eq!(names(&root.path().join("d")), ["x.sql"]);
+        assert_eq!(
+            store.list("d").unwrap(),
+            [Entry {
+                key: "d/x.sql".into(),
+                size: 3
+            }]
+        );
+    }
+
+    #[test]
+    fn a_dropped_upload_leaves_nothing_and_an_existing_artefact_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let store = store(root.path(), "r-1", "p", "a");
+        store.put("d/x.sql", b"old").unwrap();
+        let mut upload = store.begin("d/x.sql").unwrap();
+        upload.write(b"new").unwrap();
+        upload.close().unwrap();
+        assert!(!upload.publish().unwrap());
+        drop(upload);
+        assert_eq!(names(&root.path().join("d")), ["x.sql"]);
+        assert_eq!(std::fs::read(root.path().join("d/x.sql")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn dead_attempts_are_cleaned_and_live_ones_left() {
+        let root = tempfile::tempdir().unwrap();
+        let d = root.path().join("d");
+        std::fs::create_dir(&d).unwrap();
+        let write = |run: &str, pod: &str, nonce: &str, age: u64| {
+            let name = store(root.path(), run, pod, nonce).temporary_name();
+            let file = File::create(d.join(&name)).unwrap();
+            let made = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(made - std::time::Duration::from_secs(age))
+                .unwrap();
+            name
+        };
+        write("r-1", "p1", "old", 0);
+        write("r-0", "p2", "restarted", 0);
+        write("r-9", "p9", "dead", 3600);
+        let live = write("r-8", "p8", "live", 60);
+        std::fs::write(d.join("user.tmp"), "x").unwrap();
+        let cleaned = store(root.path(), "r-1", "p2", "new").clean("d").unwrap();
+        assert_eq!(cleaned, 3);
+        assert_eq!(names(&d), [live, "user.tmp".into()]);
+    }
+
+    #[test]
+    fn a_mark_is_left_once() {
+        let root = tempfile::tempdir().unwrap();
+        let store = store(root.path(), "r-1", "p", "a");
+        assert!(store.mark("d", "failure").unwrap());
+        assert!(!store.mark("d", "failure").unwrap());
+        assert!(store.mark("d", "success").unwrap());
+        assert_eq!(store.list("d").unwrap(), []);
+    }
+
+    #[test]
+    fn a_missing_directory_is_told_with_its_remedy() {
+        let attempt = Attempt {
+            run: "r".into(),
+            pod: "p".into(),
+            nonce: "n".into(),
+        };
+        let failure = VolumeStore::open(Path::new("/nonexistent/x"), attempt)
+            .err()
+            .unwrap();
+        assert_eq!(
+            (failure.exit_code, failure.reason),
+            (4, "DestinationNotFound")
+        );
+        assert!(
+            failure.message.contains("/nonexistent/x") && failure.message.contains("volumeMounts")
+        );
+    }
+
+    #[test]
+    fn the_renames_fallback_never_overwrites() {
+        let root = tempfile::tempdir().unwrap();
+        let (a, b) = (root.path().join("a"), root.path().join("b"));
+        std::fs::write(&a, "a").unwrap();
+        std::fs::write(&b, "b").unwrap();
+        assert!(!rename_if_absent(&a, &b).unwrap());
+        assert_eq!(std::fs::read(&b).unwrap(), b"b");
+    }
+}

@@ -1,0 +1,85 @@
+//! Reads stored objects back and compares length and SHA-256.
+
+use std::io::{self, Read};
+
+use sha2::{Digest, Sha256};
+
+use crate::failure::Failure;
+use crate::pipeline::{Stored, hex};
+
+const BUFFER: usize = 256 * 1024;
+
+/// Length and SHA-256 of everything `reader` gives.
+///
+/// # Errors
+/// The reader's.
+pub fn measure(mut reader: impl Read) -> io::Result<Stored> {
+    let mut hash = Sha256::new();
+    let mut bytes = 0;
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let n = match reader.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e),
+        };
+        hash.update(&buffer[..n]);
+        bytes += n as u64;
+    }
+    Ok(Stored {
+        bytes,
+        sha256: hex(&hash.finalize()),
+    })
+}
+
+/// What `reader` gives equals what was sent.
+///
+/// # Errors
+/// It differs, or can't be read.
+pub fn compare(key: &str, reader: impl Read, sent: &Stored) -> Result<(), Failure> {
+    let read = measure(reader).map_err(|e| {
+        e.downcast::<Failure>().unwrap_or_else(|e| {
+            Failure::store("NotReadBack", format!("{key} could not be read back: {e}"))
+        })
+    })?;
+    if read.bytes != sent.bytes {
+        return Err(Failure::verification(
+            "ReadBackDiffers",
+            format!(
+                "{key}: {} bytes were stored but {} read back; it is not kept: check the store's health, then run again",
+                sent.bytes, read.bytes
+            ),
+        ));
+    }
+    if read.sha256 != sent.sha256 {
+        return Err(Failure::verification(
+            "ReadBackDiffers",
+            format!(
+                "{key}: what was read back has SHA-256 {} instead of {}; it is not kept: check the store's health, then run again",
+                read.sha256, sent.sha256
+            ),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_lost_byte_and_a_flipped_bit_are_seen() {
+        // SHA-256 of "abc" from FIPS 180-2, appendix B.1.
+        let sent = Stored {
+            bytes: 3,
+            sha256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad".into(),
+        };
+        assert_eq!(compare("k", &b"abc"[..], &sent), Ok(()));
+        for wrong in [&b"ab"[..], b"abb", b""] {
+            let failure = compare("k", wrong, &sent).unwrap_err();
+            assert_eq!((failure.exit_code, failure.reason), (5, "ReadBackDiffers"));
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! A real MariaDB for a test, and the runner as a process.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    missing_docs,
+    unreachable_pub,
+    reason = "tests"
+)]
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crds::report::Report;
+use tempfile::TempDir;
+
+/// A server of its own, ended by its pid when dropped.
+pub struct MariaDb {
+    pub port: u16,
+    pub dir: TempDir,
+    child: Child,
+}
+
+fn program(names: &[&str]) -> PathBuf {
+    for dir in ["/usr/sbin", "/usr/bin", "/usr/local/bin"] {
+        for name in names {
+            let path = Path::new(dir).join(name);
+            if path.exists() {
+                return path;
+            }
+        }
+    }
+    panic!("none of {names:?} is installed: apt-get install mariadb-server mariadb-client");
+}
+
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+impl MariaDb {
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub fn start_with(options: &[&str]) -> Self {
+        let dir = tempfile::Builder::new()
+            .prefix("runner-db")
+            .tempdir()
+            .unwrap();
+        let data = dir.path().join("data");
+        std::fs::create_dir(&data).unwrap();
+        let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+        if root {
+            run(Command::new("chown")
+                .arg("-R")
+                .arg("mysql:mysql")
+                .arg(dir.path()));
+            run(Command::new("chmod").arg("755").arg(dir.path()));
+        }
+        let user = root.then_some("--user=mysql");
+        run(Command::new(program(&["mariadb-install-db"]))
+            .arg("--no-defaults")
+            .arg(format!("--datadir={}", data.display()))
+            .args(["--skip-test-db", "--auth-root-authentication-method=normal"])
+            .args(user));
+        let port = free_port();
+        let log = std::fs::File::create(dir.path().join("log")).unwrap();
+        let child = Command::new(program(&["mariadbd"]))
+            .arg("--no-defaults")
+            .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--socket={}", dir.path().join("s").display()))
+            .arg(format!("--port={port}"))
+            .args([
+                "--bind-address=127.0.0.1",
+                "--innodb-buffer-pool-size=64M",
+                "--innodb-log-file-size=64M",
+                "--innodb-flush-log-at-trx-commit=0",
+                "--max-allowed-packet=1G",
+                "--skip-name-resolve",
+            ])
+            .args(user)
+            .args(options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let db = Self { port, dir, child };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while db.try_sql("select 1").is_err() {
+            assert!(Instant::now() < deadline, "mariadbd did not start");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        db
+    }
+
+    fn client(&self) -> Command {
+        let mut command = Command::new(program(&["mariadb"]));
+        command
+            .arg("--no-defaults")
+            .arg(format!("--socket={}", self.dir.path().join("s").display()))
+            .args([
+                "-uroot",
+                "--batch",
+                "--skip-column-names",
+                "--default-character-set=utf8mb4",
+            ]);
+        command
+    }
+
+    pub fn try_sql(&self, sql: &str) -> Result<String, String> {
+        let mut child = self
+            .client()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let text = sql.to_owned();
+        let writer = std::thread::spawn(move || {
+            let _ = stdin.write_all(text.as_bytes());
+        });
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).into_owned())
+        }
+    }
+
+    pub fn sql(&self, sql: &str) -> String {
+        self.try_sql(sql).unwrap()
+    }
+
+    /// Loads the text of a dump.
+    pub fn load(&self, dump: &[u8]) {
+        let mut child = self.client().stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(dump).unwrap();
+        assert!(child.wait().unwrap().success(), "the dump does not load");
+    }
+
+    /// A session that holds what `sql` takes until the result is dropped.
+    pub fn hold(&self, sql: &str) -> Held {
+        let mut child = self
+            .client()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin
+            .write_all(format!("{sql};\nselect 'held';\n").as_bytes())
+            .unwrap();
+        stdin.flush().unwrap();
+        let mut out = [0; 4];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut out).unwrap();
+        Held {
+            child,
+            stdin: Some(stdin),
+        }
+    }
+}
+
+impl Drop for MariaDb {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub struct Held {
+    child: Child,
+    stdin: Option<std::process::ChildStdin>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.stdin.take();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The server with the fixture, shared by the tests of one file that do not change it.
+pub fn fixture() -> &'static MariaDb {
+    static SHARED: OnceLock<MariaDb> = OnceLock::new();
+    SHARED.get_or_init(|| {
+        let db = MariaDb::start();
+        db.sql(include_str!("../fixtures/db_fixture.sql"));
+        db.sql("create user full@'%' identified by 'S3cr3t-marker'; grant all on *.* to full@'%';");
+        // A static is never dropped: the server is ended with the test process.
+        end_with_this_process(db.child.id());
+        db
+    })
+}
+
+/// A small watcher outside this process ends `pid` when this process is gone.
+fn end_with_this_process(pid: u32) {
+    Command::new("sh")
+        .arg("-c")
+        .arg(format!(
+            "while [ -d /proc/{me} ]; do sleep 0.3; done; kill -9 {pid}",
+            me = std::process::id()
+        ))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+}
+
+/// One start of the runner.
+pub struct Runner {
+    pub env: BTreeMap<String, String>,
+    pub out: TempDir,
+    log: PathBuf,
+}
+
+/// How it ended.
+pub struct Finished {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub report: Report,
+    pub took: Duration,
+}
+
+impl Runner {
+    /// A run of `db` as `full` into a directory of its own.
+    pub fn new(db: &MariaDb) -> Self {
+        let out = tempfile::Builder::new()
+            .prefix("runner-out")
+            .tempdir()
+            .unwrap();
+        let sql = out.path().join("sql");
+        std::fs::create_dir(&sql).unwrap();
+        let log = out.path().join("termination");
+        let pairs = [
+            ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+            ("HOST", "127.0.0.1".to_owned()),
+            ("PORT", db.port.to_string()),
+            ("USERNAME", "full".to_owned()),
+            ("PASSWORD", "S3cr3t-marker".to_owned()),
+            ("SQLPATH", sql.display().to_string()),
+            ("HOSTNAME", "m-28308960-abcde".to_owned()),
+            ("BACKUP_TERMINATION_LOG", log.display().to_string()),
+        ];
+        Self {
+            env: pairs.map(|(k, v)| (k.to_owned(), v)).into(),
+            out,
+            log,
+        }
+    }
+
+    pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.env.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub fn unset(mut self, name: &str) -> Self {
+        self.env.remove(name);
+        self
+    }
+
+    /// With a spec of the object ns1/MysqlBackup/shop and this run; `more` is merged into it.
+    pub fn spec(self, run: &str, slot: Option<&str>, more: serde_json::Value) -> Self {
+        let mut spec = serde_json::json!({
+            "version": 1, "action": "Backup",
+            "object": {"kind": "MysqlBackup", "namespace": "ns1", "name": "shop", "uid": "uid-1"},
+            "run": {"name": run, "slot": slot, "trigger": if slot.is_some() { "Schedule" } else { "Manual" }},
+        });
+        for (key, value) in more.as_object().cloned().unwrap_or_default() {
+            spec[key] = value;
+        }
+        self.set("BACKUP_SPEC", spec.to_string())
+    }
+
+    pub fn sql_path(&self) -> PathBuf {
+        self.out.path().join("sql")
+    }
+
+    pub fn start(&self) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_backup-runner"))
+            .env_clear()
+            .envs(&self.env)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    pub fn finish(&self, child: Child, started: Instant) -> Finished {
+        let output = child.wait_with_output().unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let message = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let report = Report::parse(&message)
+            .unwrap_or_else(|| panic!("no report: {message:?}\n{stdout}\n{stderr}"));
+        let last = stdout.lines().last().unwrap_or_default();
+        assert!(
+            Report::parse(last).is_some(),
+            "the last log line is no report: {last}"
+        );
+        assert_eq!(report.exit_code, output.status.code(), "{stdout}\n{stderr}");
+        for place in [&stdout, &message, &stderr.into_owned()] {
+            assert!(
+                !place.contains("S3cr3t-marker"),
+                "the password shows: {place}"
+            );
+        }
+        Finished {
+            code: output.status.code(),
+            stdout,
+            report,
+            took: started.elapsed(),
+        }
+    }
+
+    pub fn run(&self) -> Finished {
+        let started = Instant::now();
+        let child = self.start();
+        self.finish(child, started)
+    }
+
+    /// All files below the destination, temporaries and marks included, with their paths in it.
+    pub fn files(&self) -> Vec<String> {
+        let root = self.sql_path();
+        let mut found = vec![];
+        let mut todo = vec![root.clone()];
+        while let Some(dir) = todo.pop() {
+            for entry in std::fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    todo.push(path);
+                } else {
+                    found.push(path.strip_prefix(&root).unwrap().display().to_string());
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Artefacts without their manifests.
+    pub fn artefacts(&self) -> Vec<String> {
+        self.files()
+            .into_iter()
+            .filter(|f| !f.ends_with(".json") && !f.contains("/."))
+            .collect()
+    }
+
+    /// Directory without artefacts, manifests, temporaries: a failed run leaves nothing.
+    pub fn assert_nothing_left(&self) {
+        let files = self.files();
+        let left: Vec<&String> = files.iter().filter(|f| !f.contains("~told-")).collect();
+        assert!(left.is_empty(), "left behind: {left:?}");
+    }
+
+    pub fn read(&self, key: &str) -> Vec<u8> {
+        std::fs::read(self.sql_path().join(key)).unwrap()
+    }
+
+    /// The dump of the one artefact, by the `zstd` program.
+    pub fn dump(&self, key: &str) -> Vec<u8> {
+        let output = run(Command::new("zstd")
+            .arg("-dc")
+            .arg(self.sql_path().join(key)));
+        output.stdout
+    }
+
+    pub fn manifest(&self, key: &str) -> serde_json::Value {
+        serde_json::from_slice(&self.read(&format!("{key}.json"))).unwrap()
+    }
+}
+
+impl Finished {
+    /// Failed with this code and reason; the message holds each of the words.
+    #[track_caller]
+    pub fn assert_failed(&self, code: i32, reason: &str, words: &[&str]) {
+        assert_eq!(
+            (self.code, self.report.reason.as_str()),
+            (Some(code), reason),
+            "{}",
+            self.stdout
+        );
+        assert_eq!(self.report.good, Some(false));
+        for word in words {
+            assert!(
+                self.report.message.contains(word),
+                "{word:?} is not in {:?}",
+                self.report.message
+            );
+        }
+    }
+
+    #[track_caller]
+    pub fn assert_good(&self) {
+        assert_eq!(self.code, Some(0), "{}", self.stdout);
+        assert_eq!(self.report.good, Some(true));
+    }
+}
