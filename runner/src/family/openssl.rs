@@ -31,7 +31,7 @@ impl Cipher {
                 }
             };
         }
-        if n % BLOCK != 0 {
+        if !n.is_multiple_of(BLOCK) {
             return Err(io::Error::other("not whole blocks"));
         }
         match self {

@@ -72,7 +72,7 @@ fn source(job: &Dump<'_>) -> Result<Source, Failure> {
         port: d.port.unwrap_or(3306),
         socket: d.socket.clone(),
         username: expose(d.username.as_ref()).unwrap_or("root").to_owned(),
-        password: d.password.clone().unwrap_or_else(SecretString::default),
+        password: d.password.clone().unwrap_or_default(),
         databases: match &d.database {
             Some(name) => Databases::Listed(vec![name.clone()]),
             None => Databases::All,

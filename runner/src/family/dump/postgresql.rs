@@ -80,7 +80,7 @@ fn check(name: &str, ended: &Ended, spooled: &Spooled) -> Result<(), Failure> {
         .iter()
         .any(|footer| tail.contains(footer));
     // The custom and tar formats of `args` have no footer; the client writes their index last.
-    let text = !spooled.head.starts_with(b"PGDMP") && !spooled.head.get(257..262).is_some_and(|m| m == b"ustar");
+    let text = !spooled.head.starts_with(b"PGDMP") && spooled.head.get(257..262).is_none_or(|m| m != b"ustar");
     if spooled.bytes == 0 || (text && !complete) {
         return Err(Failure::source(
             "IncompleteDump",
