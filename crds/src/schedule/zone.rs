@@ -249,6 +249,12 @@ mod tests {
         assert_eq!(last_change(zone, change, change - 1), Some(change));
         assert_eq!(last_change(zone, change + 10, change), None);
         assert_eq!(last_change(zone, change - 1, change - 10), None);
+        // Wherever the probes fall.
+        for shift in -2..=2 {
+            let (from, to) = (change - PROBE + shift, change + PROBE + shift);
+            assert_eq!(next_change(zone, from, to), Some(change));
+            assert_eq!(last_change(zone, to, from), Some(change));
+        }
     }
 
     #[test]
