@@ -1,8 +1,13 @@
 //! Flags and environment.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use clap::Parser;
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Parser};
+
+/// Name in events of an operator that runs outside a pod.
+const OUTSIDE: &str = "backup-operator";
 
 /// Turns every due moment of a backup schedule into a Kubernetes Job.
 #[derive(Clone, Debug, Parser)]
@@ -53,10 +58,57 @@ pub struct Args {
     #[arg(
         long,
         env = "POD_NAME",
-        default_value = "backup-operator",
+        default_value = OUTSIDE,
         value_name = "NAME"
     )]
     pub pod_name: String,
+    /// Namespace of this operator: of its Lease and its webhook certificate.
+    #[arg(
+        long,
+        env = "POD_NAMESPACE",
+        default_value = "backup-system",
+        value_name = "NAMESPACE"
+    )]
+    pub operator_namespace: String,
+    /// Of several replicas let one start runs, chosen by a Lease.
+    #[arg(
+        long,
+        env = "LEADER_ELECT",
+        default_value = "false",
+        default_missing_value = "true",
+        num_args = 0..=1,
+        require_equals = true,
+        action = ArgAction::Set,
+        value_parser = BoolishValueParser::new(),
+        value_name = "BOOL"
+    )]
+    pub leader_elect: bool,
+    /// Serve the defaulting and validating webhooks.
+    #[arg(
+        long,
+        env = "ENABLE_WEBHOOKS",
+        default_value = "true",
+        default_missing_value = "true",
+        num_args = 0..=1,
+        require_equals = true,
+        action = ArgAction::Set,
+        value_parser = BoolishValueParser::new(),
+        value_name = "BOOL"
+    )]
+    pub enable_webhooks: bool,
+    /// Address of the webhooks.
+    #[arg(
+        long,
+        env = "WEBHOOK_BIND_ADDRESS",
+        default_value = "0.0.0.0:9443",
+        value_name = "ADDRESS"
+    )]
+    pub webhook_bind_address: SocketAddr,
+    /// Directory of the webhooks' tls.crt and tls.key. Unset means
+    /// /tmp/k8s-webhook-server/serving-certs if tls.crt is there, else a certificate the operator
+    /// makes itself, kept in the Secret backup-operator-webhook-cert.
+    #[arg(long, env = "WEBHOOK_CERT_DIR", value_name = "DIRECTORY")]
+    pub webhook_cert_dir: Option<PathBuf>,
     /// Least severe log line: error, warn, info, debug, trace, or a tracing filter.
     #[arg(long, env = "LOG_LEVEL", default_value = "info", value_name = "LEVEL")]
     pub log_level: String,
@@ -68,6 +120,14 @@ impl Args {
     pub fn namespaces(&self) -> Vec<String> {
         let parts = self.watch_namespaces.iter().map(|n| n.trim());
         parts.filter(|n| !n.is_empty()).map(str::to_owned).collect()
+    }
+}
+
+impl Args {
+    /// Name of the pod, unless this runs outside one.
+    #[must_use]
+    pub fn pod(&self) -> Option<&str> {
+        (self.pod_name != OUTSIDE).then_some(&self.pod_name)
     }
 }
 

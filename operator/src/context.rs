@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 use kube::Client;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use crate::metrics::Metrics;
 
@@ -136,15 +136,46 @@ impl Leadership {
     /// Since when this process leads, if the lease still holds by the monotonic clock.
     #[must_use]
     pub fn since(&self) -> Option<DateTime<Utc>> {
-        let term = *self.term.read().unwrap_or_else(PoisonError::into_inner);
-        term.filter(|t| t.until.is_none_or(|until| Instant::now() < until))
+        self.term()
+            .filter(|t| t.until.is_none_or(|until| Instant::now() < until))
             .map(|t| t.since)
+    }
+
+    /// The fence, asked before each write: true while no other process can hold the lease. Judged
+    /// by the monotonic clock at the moment of the call, so it is false in a process that was
+    /// frozen past its lease before anything has told it so.
+    #[must_use]
+    pub fn is_leader_now(&self) -> bool {
+        self.since().is_some()
     }
 
     /// Waits until this process leads.
     pub async fn gained(&self) {
         let mut changed = self.changed.subscribe();
         // The sender lives in self, so this ends only with leadership.
-        let _ = changed.wait_for(|leads| *leads).await;
+        let _ = changed.wait_for(|_| self.is_leader_now()).await;
+    }
+
+    /// Waits until this process does not lead any more.
+    pub async fn lost(&self) {
+        let mut changed = self.changed.subscribe();
+        while self.is_leader_now() {
+            let until = self.term().and_then(|term| term.until);
+            let ended = async {
+                match until {
+                    // Whoever renews may hang; time alone ends leadership.
+                    Some(until) => sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = ended => {}
+                _ = changed.changed() => {}
+            }
+        }
+    }
+
+    fn term(&self) -> Option<Term> {
+        *self.term.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

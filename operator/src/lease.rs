@@ -9,72 +9,18 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use crds::labels::MANAGER;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{debug, info, warn};
 
+use crate::context::{Clock, Leadership};
 use election::{Action, Election, Loss, Record, Timing};
 
 /// Name of the Lease unless another is asked for.
 pub const LEASE_NAME: &str = "backup-operator";
-
-/// Whether this process leads, as seen by everything that writes.
-#[derive(Clone, Debug)]
-pub struct Leadership(Mode);
-
-#[derive(Clone, Debug)]
-enum Mode {
-    Always,
-    Elected(watch::Receiver<Option<Instant>>),
-}
-
-impl Leadership {
-    /// One replica without election: it always leads.
-    pub fn always() -> Self {
-        Self(Mode::Always)
-    }
-
-    /// The fence, asked before each POST: true while no other process can hold the lease. Judged
-    /// by the monotonic clock at the moment of the call, so it is false in a process that was
-    /// frozen past its lease before anything has told it so.
-    pub fn is_leader_now(&self) -> bool {
-        match &self.0 {
-            Mode::Always => true,
-            Mode::Elected(until) => until.borrow().is_some_and(|until| Instant::now() < until),
-        }
-    }
-
-    /// Waits until this process leads. Never returns once the election has ended.
-    pub async fn gained(&mut self) {
-        if let Mode::Elected(until) = &mut self.0 {
-            let leads = |until: &Option<Instant>| until.is_some_and(|until| Instant::now() < until);
-            if until.wait_for(leads).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        }
-    }
-
-    /// Waits until this process does not lead any more.
-    pub async fn lost(&mut self) {
-        let Mode::Elected(until) = &mut self.0 else {
-            return std::future::pending().await;
-        };
-        loop {
-            let Some(end) = *until.borrow_and_update() else {
-                return;
-            };
-            tokio::select! {
-                changed = until.changed() => if changed.is_err() { return },
-                // The renewing task may hang or be late; time alone ends leadership.
-                () = sleep_until(end) => return,
-            }
-        }
-    }
-}
 
 /// What an election needs to know.
 #[derive(Clone, Debug)]
@@ -88,18 +34,18 @@ pub struct Settings {
     /// Durations.
     pub timing: Timing,
     /// The wall clock, for the times written into the Lease. Nothing is decided by them.
-    pub clock: fn() -> DateTime<Utc>,
+    pub clock: Clock,
 }
 
 /// A candidate's name. In a pod it is the pod's: the kubelet starts a container again only after
 /// the old one is gone, so that a crashed operator goes on at once instead of waiting for its own
-/// lease. Elsewhere the host's name gets a random ending.
-pub fn identity(pod: Option<&str>, host: &str) -> String {
+/// lease. Elsewhere it is random.
+pub fn identity(pod: Option<&str>) -> String {
     match pod.filter(|pod| !pod.is_empty()) {
         Some(pod) => pod.to_owned(),
         None => {
             let random = std::collections::hash_map::RandomState::new();
-            format!("{host}_{:016x}", random.build_hasher().finish())
+            format!("{MANAGER}_{:016x}", random.build_hasher().finish())
         }
     }
 }
@@ -109,7 +55,7 @@ pub struct Elector {
     api: Api<Lease>,
     settings: Settings,
     election: Election,
-    until: watch::Sender<Option<Instant>>,
+    leadership: Leadership,
     /// The Lease as last read or written; its resourceVersion makes the next write a
     /// compare-and-swap.
     last: Option<Lease>,
@@ -117,18 +63,16 @@ pub struct Elector {
 }
 
 impl Elector {
-    /// A candidate, and what tells the others whether it leads.
-    pub fn new(client: Client, settings: Settings) -> (Self, Leadership) {
-        let (until, receiver) = watch::channel(None);
-        let elector = Self {
+    /// A candidate that says through `leadership` whether it leads.
+    pub fn new(client: Client, settings: Settings, leadership: Leadership) -> Self {
+        Self {
             api: Api::namespaced(client, &settings.namespace),
             election: Election::new(settings.identity.clone(), settings.timing),
             settings,
-            until,
+            leadership,
             last: None,
             complained: false,
-        };
-        (elector, Leadership(Mode::Elected(receiver)))
+        }
     }
 
     /// Takes part until `stop` resolves, then releases the lease. Let `stop` resolve only when all
@@ -197,7 +141,9 @@ impl Elector {
                 let record = record(&lease, self.settings.timing.lease);
                 self.last = Some(lease);
                 self.election.wrote(record, started);
-                self.until.send_replace(self.election.leads_until());
+                if let Some(until) = self.election.leads_until() {
+                    self.leadership.renew(self.settings.clock.now(), until);
+                }
                 self.complained = false;
                 if !led {
                     info!(identity = %self.settings.identity, lease = %self.settings.name, "this replica leads");
@@ -229,7 +175,7 @@ impl Elector {
 
     fn step_down(&mut self, loss: &Loss) {
         self.election.stepped_down();
-        self.until.send_replace(None);
+        self.leadership.lose();
         match loss {
             Loss::NotRenewed => {
                 warn!("the lease could not be renewed in time: this replica follows until it can");
@@ -243,7 +189,7 @@ impl Elector {
     /// Hands the lease over, so that nobody has to wait for it to expire.
     async fn release(mut self) {
         let led = self.election.leads_until().is_some();
-        self.until.send_replace(None);
+        self.leadership.lose();
         if !led {
             return;
         }
@@ -279,7 +225,7 @@ impl Elector {
     /// The Lease as last seen with this process as holder; all that others put there stays.
     /// `take` has the transitions of a new holder.
     fn lease(&self, take: Option<i32>) -> Lease {
-        let now = crds::time::to_micro((self.settings.clock)());
+        let now = crds::time::to_micro(self.settings.clock.now());
         let mut lease = self.last.clone().unwrap_or_default();
         lease.metadata.name = Some(self.settings.name.clone());
         lease.metadata.namespace = Some(self.settings.namespace.clone());

@@ -11,7 +11,7 @@ use crate::context::{ApiClient, Clock, Config, Context, Leadership};
 use crate::controller::Controller;
 use crate::metrics::Metrics;
 use crate::mysql_backup::MysqlBackups;
-use crate::{admin, telemetry};
+use crate::{admin, lease, telemetry, webhook};
 
 /// Runs until SIGTERM or SIGINT.
 ///
@@ -27,11 +27,21 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         .await
         .context("failed to configure the client; set KUBECONFIG or run in a pod")?;
     let clock = Clock::system();
-    let metrics = Metrics::default();
+    let webhook_metrics = webhook::Metrics::default();
+    let metrics = Metrics::new(|registry| {
+        if args.enable_webhooks {
+            webhook_metrics.register(registry);
+        }
+    });
+    let leadership = if args.leader_elect {
+        Leadership::none()
+    } else {
+        Leadership::always(clock.now())
+    };
     let ctx = Context {
-        client: ApiClient(client),
-        leadership: Leadership::always(clock.now()),
-        clock,
+        client: ApiClient(client.clone()),
+        leadership: leadership.clone(),
+        clock: clock.clone(),
         config: Arc::new(Config {
             namespaces: args.namespaces(),
             instance: args.pod_name.clone(),
@@ -41,7 +51,6 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         }),
         metrics: metrics.clone(),
     };
-    metrics.leader.set(1);
     let kind = MysqlBackups {
         runner_image: args.runner_image.clone(),
     };
@@ -52,15 +61,78 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         Arc::new(move || ready.is_ready()),
         stop.clone(),
     );
-    let series = admin::serve_metrics(args.metrics_bind_address, metrics, stop.clone());
+    let series = admin::serve_metrics(args.metrics_bind_address, metrics.clone(), stop.clone());
+    // The lease is handed over only when nothing is written any more.
+    let idle = CancellationToken::new();
+    let election = elect(&args, client.clone(), &clock, &leadership, idle.clone());
+    let webhooks = serve_webhooks(&args, client, &clock, webhook_metrics, stop.clone());
     tracing::info!(version = crds::VERSION, runner_image = %args.runner_image, "starting");
     let work = async {
         controller.run(stop.clone()).await;
+        idle.cancel();
         Ok(())
     };
-    tokio::try_join!(health, series, work)?;
+    let background = async {
+        tokio::select! {
+            ((), ()) = async { tokio::join!(election, webhooks) } => {}
+            () = show_leadership(&leadership, &metrics) => {}
+        }
+        Ok(())
+    };
+    tokio::try_join!(health, series, work, background)?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Takes part in the election until `idle`.
+async fn elect(
+    args: &Args,
+    client: kube::Client,
+    clock: &Clock,
+    leadership: &Leadership,
+    idle: CancellationToken,
+) {
+    if !args.leader_elect {
+        return;
+    }
+    let settings = lease::Settings {
+        identity: lease::identity(args.pod()),
+        namespace: args.operator_namespace.clone(),
+        name: lease::LEASE_NAME.to_owned(),
+        timing: lease::election::Timing::default(),
+        clock: clock.clone(),
+    };
+    let elector = lease::Elector::new(client, settings, leadership.clone());
+    elector.run(idle.cancelled()).await;
+}
+
+/// Serves the webhooks until `stop`, if they are wanted.
+async fn serve_webhooks(
+    args: &Args,
+    client: kube::Client,
+    clock: &Clock,
+    metrics: webhook::Metrics,
+    stop: CancellationToken,
+) {
+    if !args.enable_webhooks {
+        return;
+    }
+    let directory = args.webhook_cert_dir.clone();
+    let settings = webhook::Settings {
+        address: args.webhook_bind_address,
+        source: webhook::Source::choose(directory, &args.operator_namespace),
+    };
+    webhook::run(settings, client, clock.clone(), metrics, stop).await;
+}
+
+/// Keeps the metric of leadership true. Never returns.
+async fn show_leadership(leadership: &Leadership, metrics: &Metrics) {
+    loop {
+        metrics.leader.set(0);
+        leadership.gained().await;
+        metrics.leader.set(1);
+        leadership.lost().await;
+    }
 }
 
 fn stop_on_signals(stop: &CancellationToken) -> anyhow::Result<()> {

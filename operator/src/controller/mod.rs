@@ -3,6 +3,7 @@
 mod digest;
 mod kind;
 mod queue;
+mod series;
 mod store;
 mod watch;
 
@@ -61,14 +62,16 @@ impl Controller {
     /// A controller of these kinds.
     #[must_use]
     pub fn new(ctx: Context, kinds: Vec<Box<dyn Kind>>) -> Arc<Self> {
-        Arc::new(Self {
+        let controller = Arc::new(Self {
             resources: kinds.iter().map(|k| k.resource()).collect(),
             ctx,
             kinds,
             store: Arc::new(Store::default()),
             queue: Arc::new(Queue::default()),
             unsynced: tokio::sync::watch::Sender::new(None),
-        })
+        });
+        series::publish(&controller);
+        controller
     }
 
     /// True once every list was read.
@@ -126,6 +129,8 @@ impl Controller {
 
     async fn work(self: Arc<Self>) {
         loop {
+            // A replica that follows goes on watching; what comes due waits for its turn to lead.
+            self.ctx.leadership.gained().await;
             let key = self.queue.next().await;
             self.ctx
                 .metrics
@@ -149,6 +154,13 @@ impl Controller {
                 .inc();
             return;
         };
+        if matches!(
+            error,
+            ReconcileError::NotLeading | ReconcileError::Apply(ApplyError::NotLeading)
+        ) {
+            self.queue.push(key.clone(), Priority::Due);
+            return;
+        }
         let conflict = matches!(&error, ReconcileError::Apply(e) if e.code() == Some(409));
         if conflict {
             // The newer object was read already.
