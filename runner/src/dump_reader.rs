@@ -88,6 +88,7 @@ struct Sum {
 pub struct DumpReader {
     state: State,
     line: Vec<u8>,
+    database: String,
     programs: bool,
     summary: Summary,
     sums: Vec<Sum>,
@@ -103,6 +104,7 @@ impl Default for DumpReader {
         Self {
             state: State::Start,
             line: Vec::with_capacity(LINE),
+            database: String::new(),
             programs: false,
             summary: Summary::default(),
             sums: vec![],
@@ -356,7 +358,11 @@ impl DumpReader {
         if line.starts_with("-- ") {
             self.comment(line);
         } else if line.starts_with("USE `") {
-            self.summary.databases.push(quoted_name(line));
+            // Views come in a second round over the databases.
+            self.database = quoted_name(line);
+            if !self.summary.databases.contains(&self.database) {
+                self.summary.databases.push(self.database.clone());
+            }
         } else if line.starts_with("CREATE TABLE ") {
             self.table(quoted_name(line));
         } else if line.starts_with("/*!50001 VIEW ") {
@@ -400,10 +406,12 @@ impl DumpReader {
         if !starts {
             return;
         }
+        // The server gives the user's own spelling of a trigger back.
+        let upper = line.to_ascii_uppercase();
         let kinds = [" TRIGGER ", " PROCEDURE ", " FUNCTION ", " EVENT "];
         let first = kinds
             .iter()
-            .filter_map(|kind| line.find(kind).map(|at| (at, *kind)))
+            .filter_map(|kind| upper.find(kind).map(|at| (at, *kind)))
             .min();
         match first {
             Some((_, " TRIGGER ")) => self.summary.triggers += 1,
@@ -414,8 +422,7 @@ impl DumpReader {
     }
 
     fn table(&mut self, name: String) -> usize {
-        let database = self.summary.databases.last().cloned().unwrap_or_default();
-        let key = (database, name);
+        let key = (self.database.clone(), name);
         if let Some(index) = self.index.get(&key) {
             return *index;
         }
@@ -471,9 +478,10 @@ CREATE TABLE `empty` (\n  `id` int\n);\n\
 DELIMITER ;;\n\
 CREATE DEFINER=`root`@`%` PROCEDURE `p`()\n\
 INSERT INTO `t` VALUES (9,'x') ;;\n\
-/*!50003 CREATE*/ /*!50017 DEFINER=`root`@`%`*/ /*!50003 TRIGGER trg BEFORE INSERT ON t FOR EACH ROW set @x=1 */;;\n\
+/*!50003 CREATE*/ /*!50017 DEFINER=`root`@`%`*/ /*!50003 trigger trg BEFORE INSERT ON t FOR EACH ROW set @x=1 */;;\n\
 /*!50106 CREATE*/ /*!50117 DEFINER=`root`@`%`*/ /*!50106 EVENT `e` ON SCHEDULE EVERY 1 DAY DO select 1 */ ;;\n\
 DELIMITER ;\n\
+USE `shop`;\n\
 /*!50001 VIEW `v` AS select 1 */;\n\
 -- Dump completed on 2025-01-15 10:30:00\n";
 

@@ -128,10 +128,7 @@ fn the_typed_source_wins_over_the_environment_with_a_warning() {
     let manifest = runner.manifest(&runner.artefacts()[0]);
     assert_eq!(
         manifest["databases"],
-        serde_json::json!(["emptydb", "shop"])
-            .as_array()
-            .map(|_| serde_json::json!(["shop", "emptydb"]))
-            .unwrap()
+        serde_json::json!(["shop", "emptydb"])
     );
     assert_eq!(manifest["tables"].as_array().unwrap().len(), 1);
 }
@@ -225,14 +222,13 @@ fn the_password_is_in_no_argument_and_no_environment() {
     assert!(seen, "the client was never seen");
     drop(held);
     runner.finish(child, started).assert_good();
-    let left: Vec<_> = std::fs::read_dir("/dev/shm")
+    let left = std::fs::read_dir("/dev/shm")
         .unwrap()
         .flatten()
-        .filter(|e| {
-            e.file_name()
-                .to_string_lossy()
-                .contains(&format!("-{}-MariaDb", "x"))
-        })
-        .collect();
-    assert!(left.is_empty());
+        .any(|entry| {
+            let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
+            entry.file_name().to_string_lossy().starts_with("client-")
+                && text.contains(&format!("port=\"{}\"", db.port))
+        });
+    assert!(!left, "an option file was left behind");
 }

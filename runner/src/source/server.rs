@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crds::mysql_backup::TlsMode;
+
 use super::child::Dump;
 use super::client::{Client, Flavour};
 use super::errors::{explain, number};
@@ -72,6 +74,7 @@ impl Server {
 }
 
 const FIRST: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version','version_comment','hostname','port','datadir','log_bin','server_uuid','gtid_mode','lower_case_table_names');\n\
+SHOW SESSION STATUS LIKE 'Ssl_cipher';\n\
 SELECT '@@databases';\nSHOW DATABASES;\n\
 SELECT '@@grants';\nSHOW GRANTS;\n\
 SELECT '@@snapshot';\nSHOW GLOBAL STATUS LIKE 'binlog_snapshot_file';\n";
@@ -103,6 +106,7 @@ pub fn observe(
         return Err(explain(&client.name(), &ended, source));
     }
     let mut server = first(&text);
+    demand_tls(source, &server)?;
     let wanted = match &source.databases {
         Databases::All => server.databases.clone(),
         Databases::Listed(names) => names.clone(),
@@ -113,9 +117,12 @@ pub fn observe(
     // What follows only makes warnings and the percentage: where it fails, the dump itself tells.
     let (text, _) = ask(&second(&wanted), &["--force"])?;
     details(&text, &mut server);
-    let events: String = wanted
-        .iter()
-        .map(|d| format!("SHOW EVENTS FROM {} LIKE '';\n", identifier(d)))
+    let events: String = std::iter::once("SET SESSION lock_wait_timeout=2;\n".to_owned())
+        .chain(
+            wanted
+                .iter()
+                .map(|d| format!("SHOW EVENTS FROM {} LIKE '';\n", identifier(d))),
+        )
         .collect();
     let (_, ended) = ask(&events, &["--force"])?;
     server.hidden_events = ended
@@ -130,6 +137,21 @@ pub fn observe(
         })
         .collect();
     Ok(server)
+}
+
+/// MariaDB's clients before 11.4 speak without TLS to a server that offers none, even if told to use it.
+fn demand_tls(source: &Source, server: &Server) -> Result<(), Failure> {
+    let demanded = !matches!(source.tls, TlsMode::Disabled | TlsMode::Preferred);
+    if demanded && server.variable("Ssl_cipher").is_empty() {
+        return Err(Failure::source(
+            "TlsFailed",
+            format!(
+                "spec.source.tls.mode is {:?} but the server offers no TLS: set it up there, or lower the mode",
+                source.tls
+            ),
+        ));
+    }
+    Ok(())
 }
 
 fn first(text: &str) -> Server {
@@ -181,7 +203,8 @@ fn second(databases: &[String]) -> String {
     let list: Vec<String> = databases.iter().map(|d| literal(d)).collect();
     let list = list.join(",");
     format!(
-        "SELECT 'estimate', COALESCE(SUM(DATA_LENGTH),0) FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ({list});\n\
+        "SET SESSION lock_wait_timeout=2;\n\
+         SELECT 'estimate', COALESCE(SUM(DATA_LENGTH),0) FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ({list});\n\
          SELECT 'engine', CONCAT(TABLE_SCHEMA,'.',TABLE_NAME) FROM information_schema.TABLES t JOIN information_schema.ENGINES e ON e.ENGINE=t.ENGINE WHERE TABLE_SCHEMA IN ({list}) AND TABLE_TYPE='BASE TABLE' AND e.TRANSACTIONS<>'YES' LIMIT 200;\n\
          SELECT 'routine', CONCAT(ROUTINE_SCHEMA,'.',ROUTINE_NAME) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA IN ({list}) AND ROUTINE_DEFINITION IS NULL LIMIT 200;\n"
     )

@@ -81,6 +81,7 @@ impl MariaDb {
         run(Command::new(program(&["mariadb-install-db"]))
             .arg("--no-defaults")
             .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--tmpdir={}", dir.path().display()))
             .args(["--skip-test-db", "--auth-root-authentication-method=normal"])
             .args(user));
         let port = free_port();
@@ -90,6 +91,7 @@ impl MariaDb {
             .arg(format!("--datadir={}", data.display()))
             .arg(format!("--socket={}", dir.path().join("s").display()))
             .arg(format!("--port={port}"))
+            .arg(format!("--tmpdir={}", dir.path().display()))
             .args([
                 "--bind-address=127.0.0.1",
                 "--innodb-buffer-pool-size=64M",
@@ -121,6 +123,7 @@ impl MariaDb {
             .arg(format!("--socket={}", self.dir.path().join("s").display()))
             .args([
                 "-uroot",
+                "--unbuffered",
                 "--batch",
                 "--skip-column-names",
                 "--default-character-set=utf8mb4",
