@@ -8,6 +8,7 @@ VERSION := $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\
 IMG ?= backup-operator:v$(VERSION)
 RUNNER_IMG ?= backup-runner:v$(VERSION)
 ENABLE_WEBHOOKS ?= false
+OVERLAY ?= deploy/overlays/webhook
 TESTBED := tests/testbed/testbed
 KUBECTL ?= $(shell command -v kubectl || $(TESTBED) kubectl)
 
@@ -41,7 +42,7 @@ uninstall: ## Remove the resource definitions; refuses while objects of theirs e
 	@KUBECTL='$(KUBECTL)' FORCE='$(FORCE)' deploy/uninstall
 
 .PHONY: deploy
-deploy: install ## Put the operator into the cluster: IMG=… RUNNER_IMG=….
+deploy: install ## Put the operator into the cluster: IMG=… RUNNER_IMG=… OVERLAY=deploy/overlays/….
 	$(render) | $(KUBECTL) apply --server-side --force-conflicts -f -
 	$(KUBECTL) -n backup-system rollout status deployment/backup-operator --timeout=120s
 
@@ -55,7 +56,7 @@ run: install ## Run the operator on this machine against the cluster of KUBECONF
 	METRICS_BIND_ADDRESS=127.0.0.1:8080 HEALTH_PROBE_BIND_ADDRESS=127.0.0.1:8081 cargo run -p operator
 
 # The manifests of the operator with the two images put in.
-render = $(KUBECTL) kustomize deploy/operator | sed -e 's|image: backup-operator:.*|image: $(IMG)|' \
+render = $(KUBECTL) kustomize $(OVERLAY) | sed -e 's|image: backup-operator:.*|image: $(IMG)|' \
 	-e 's|value: backup-runner:.*|value: $(RUNNER_IMG)|'
 
 ##@ Build
