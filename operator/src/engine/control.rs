@@ -66,10 +66,15 @@ fn resumed(draft: &mut Draft<'_>, since: DateTime<Utc>, at: DateTime<Utc>) {
 /// Ends the suspension at the time its annotation names. One that was honoured before and came
 /// back is not: something else wants the object suspended.
 fn resume_at(draft: &mut Draft<'_>) {
+    // Told once, when the suspension is first seen.
+    let fresh = draft.seen.status.suspended_since.is_none();
     let Some(text) = draft.seen.object.annotations.get(RESUME_AT) else {
         return;
     };
     let Some(at) = parse_rfc3339(text) else {
+        if !fresh {
+            return;
+        }
         draft.event(
             text.clone(),
             "ResumeAtInvalid",
@@ -84,6 +89,9 @@ fn resume_at(draft: &mut Draft<'_>) {
         .resumed_at
         .as_ref()
         .is_some_and(|r| from_k8s(r) >= at);
+    if honoured && !fresh {
+        return;
+    }
     if honoured {
         let manager = draft
             .seen

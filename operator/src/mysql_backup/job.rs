@@ -435,3 +435,131 @@ fn restart_policy(spec: &MysqlBackupSpec) -> &'static str {
         RestartPolicy::Never => "Never",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+    use crds::MysqlBackup;
+    use crds::run::Trigger;
+    use crds::time::parse_rfc3339;
+
+    const RUNNER: &str = "backup-runner:v1";
+
+    fn built(yaml: &str, change: impl FnOnce(&mut Seed)) -> Job {
+        let backup: MysqlBackup = serde_yaml::from_str(yaml).unwrap();
+        let object = Object {
+            kind: "MysqlBackup".into(),
+            namespace: "shop".into(),
+            name: backup.metadata.name.clone().unwrap(),
+            uid: "3f2c".into(),
+            ..Object::default()
+        };
+        let mut seed = Seed {
+            name: "mysqlbackup-sample-28942560".into(),
+            trigger: Trigger::Schedule,
+            slot: parse_rfc3339("2025-01-11T00:00:00Z"),
+            scheduled_at: Some("2025-01-11T00:00:00Z".into()),
+            request_id: None,
+            action: Action::Backup,
+            options: crds::request::Options::default(),
+        };
+        change(&mut seed);
+        build(&object, "batch.isekiro.com/v1", &backup.spec, &seed, RUNNER).unwrap()
+    }
+
+    fn snapshot(job: &Job) -> String {
+        serde_yaml::to_string(job).unwrap()
+    }
+
+    #[test]
+    fn the_original_manifest_with_an_image_of_its_own() {
+        let job = built(
+            include_str!("../../tests/fixtures/mysqlbackup-original.yaml"),
+            |_| {},
+        );
+        insta::assert_snapshot!("original", snapshot(&job));
+    }
+
+    #[test]
+    fn the_original_manifest_with_our_image_is_restricted() {
+        let text = include_str!("../../tests/fixtures/mysqlbackup-original.yaml");
+        let job = built(&text.replace("mysqlbackup-v2:alpha6", RUNNER), |_| {});
+        insta::assert_snapshot!("original_own_image", snapshot(&job));
+    }
+
+    #[test]
+    fn typed_fields_become_files_and_paths() {
+        let job = built(
+            include_str!("../../tests/fixtures/mysqlbackup-typed.yaml"),
+            |seed| {
+                seed.action = Action::Verify;
+                seed.request_id = Some("7f".into());
+                seed.options.run = Some("shop-1".into());
+            },
+        );
+        insta::assert_snapshot!("typed", snapshot(&job));
+    }
+
+    fn spec(yaml: &str) -> MysqlBackupSpec {
+        serde_yaml::from_str(&format!("schedule: '@daily'\n{yaml}")).unwrap()
+    }
+
+    #[test]
+    fn of_a_variable_that_is_there_twice_the_last_counts() {
+        let spec = spec(
+            "backupEnvs: [{name: A, value: '1'}, {name: B, value: x}, {name: A, value: '2'}, {name: BACKUP_SPEC, value: forged}]",
+        );
+        let run = RunSpec {
+            version: SPEC_VERSION,
+            action: Action::Backup,
+            object: ObjectId::default(),
+            run: RunId {
+                name: "$(HOME)".into(),
+                slot: None,
+                trigger: Trigger::Manual,
+            },
+            cluster_id: String::new(),
+            source: None,
+            destination: None,
+            compression: None,
+            encryption: None,
+            recipients_file: None,
+            identity_file: None,
+            retention: None,
+            notifications: vec![],
+            timeout_seconds: None,
+            options: Value::Null,
+        };
+        let all = env(&spec, &run).unwrap();
+        let names: Vec<&str> = all.iter().map(|e| e.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["B", "A", "BACKUP_SPEC", "BACKUP_POD_NAME", "BACKUP_POD_UID"]
+        );
+        assert_eq!(all[1].value.as_deref(), Some("2"));
+        assert!(all[2].value.as_deref().unwrap().contains("$$(HOME)"));
+    }
+
+    #[test]
+    fn timeout_is_whole_hours_or_a_duration() {
+        for (text, seconds) in [
+            ("9", Some(32_400)),
+            ("5s", Some(5)),
+            ("1h30m", Some(5400)),
+            ("0", None),
+            ("soon", None),
+        ] {
+            let spec = spec(&format!("backupEnvs: [{{name: TIMEOUT, value: '{text}'}}]"));
+            assert_eq!(env_timeout(&spec), seconds, "{text}");
+        }
+        let hours = spec("backupEnvs: [{name: TIMEOUT, value: '9'}]");
+        assert_eq!(active_deadline(&hours, true), Some(32_400 + 600 + 60));
+        assert_eq!(active_deadline(&hours, false), None);
+        let both = spec("activeDeadlineSeconds: 100\nbackupEnvs: [{name: TIMEOUT, value: '9'}]");
+        assert_eq!(
+            (active_deadline(&both, true), timeout(&both)),
+            (Some(100), Some(40))
+        );
+    }
+}
