@@ -37,19 +37,84 @@ pub fn run(context: &Context) -> Result<(), Failure> {
         settings.compression.type_,
         !settings.recipients.is_empty(),
     );
+    clear(store.as_ref(), &directory, &key)?;
     let mut upload = store.begin(&key)?;
+    if let Some(estimate) = connected.server.as_ref().and_then(|s| s.estimate) {
+        upload.expect(estimate);
+    }
     let (raw, stored) = dump(context, source, &connected, &store, upload.as_mut())?;
     context.check()?;
     context.reporter.phase("Storing");
-    upload.close()?;
+    if let Err(e) = upload.close() {
+        let twin = twin(context, store.as_ref(), &key, e)?;
+        return prune(context, store.as_ref(), &twin);
+    }
     context.check()?;
     context.reporter.phase("ReadingBack");
-    verify::compare(&key, upload.read_back()?, &stored)?;
+    let read_back = read_back(context, upload.as_ref(), &key, &stored)?;
     context.check()?;
-    let manifest = describe(context, &connected, &key, raw, &stored);
+    let manifest = Manifest {
+        read_back,
+        ..describe(context, &connected, &key, raw, &stored)
+    };
     publish(context, store.as_ref(), upload.as_mut(), &manifest)?;
     adopt(context, &manifest);
     prune(context, store.as_ref(), &manifest)
+}
+
+/// Removes an artefact of this run's key that has no manifest: its attempt died before it vouched for it.
+fn clear(store: &dyn Store, directory: &str, key: &str) -> Result<(), Failure> {
+    let entries = store.list(directory)?;
+    let has = |key: &str| entries.iter().any(|e| e.key == key);
+    if has(key) && !has(&Manifest::key_of(key)) {
+        store.remove(key)?;
+    }
+    Ok(())
+}
+
+/// The artefact that another pod of this run completed first, if that is why the store refused.
+fn twin(
+    context: &Context,
+    store: &dyn Store,
+    key: &str,
+    refused: Failure,
+) -> Result<Manifest, Failure> {
+    if refused.reason != "AlreadyExists" {
+        return Err(refused);
+    }
+    match manifest::read(store, &Manifest::key_of(key))? {
+        Some(other) if other.is_of_run(&context.settings.identity) => {
+            reread(store, &other)?;
+            adopt(context, &other);
+            Ok(other)
+        }
+        _ => Err(refused),
+    }
+}
+
+/// Reads what was stored back. Where the store has it but gives it to nobody yet (an archive
+/// class), its length must do, and the run is never called read back.
+fn read_back(
+    context: &Context,
+    upload: &dyn Upload,
+    key: &str,
+    stored: &Stored,
+) -> Result<bool, Failure> {
+    let compared = upload
+        .read_back()
+        .and_then(|reader| verify::compare(key, reader, stored));
+    match compared {
+        Err(e) if e.reason == "PermissionDenied" && upload.stored_size() == Some(stored.bytes) => {
+            context.reporter.warn(&format!(
+                "{key} was stored with its full length but could not be read back: {e}"
+            ));
+            context
+                .reporter
+                .update(|r| "NotReadBack".clone_into(&mut r.reason));
+            Ok(false)
+        }
+        other => other.map(|()| true),
+    }
 }
 
 /// A client that fits, and what the server said.
@@ -219,6 +284,7 @@ fn describe(
         raw_sha256: raw.sha256,
         stored_bytes: stored.bytes,
         stored_sha256: stored.sha256.clone(),
+        read_back: true,
         server: if version.is_empty() {
             raw.summary.server_version
         } else {
@@ -340,7 +406,7 @@ fn adopt(context: &Context, manifest: &Manifest) {
             key: manifest.key.clone(),
             size: i64::try_from(manifest.stored_bytes).unwrap_or(i64::MAX),
             sha256: manifest.stored_sha256.clone(),
-            read_back: true,
+            read_back: manifest.read_back,
             storage: None,
         }];
     });

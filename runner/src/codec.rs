@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn every_stack_gives_back_what_went_in() {
         let identity = age::x25519::Identity::generate();
-        let recipients = vec![identity.to_public().to_string()];
+        let recipients = [identity.to_public().to_string()];
         let text: Vec<u8> = (0..400_000u32)
             .flat_map(|n| (n / 7).to_le_bytes())
             .collect();

@@ -38,10 +38,6 @@ fn main() -> ExitCode {
 fn context() -> Context {
     #[expect(clippy::disallowed_methods, reason = "the clock is read here, once")]
     let clock = Clock::new(chrono::Utc::now(), Instant::now());
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the environment is read here, once"
-    )]
     let env: Environment = std::env::vars_os()
         .filter_map(|(k, v)| Some((k.into_string().ok()?, v.to_string_lossy().into_owned())))
         .collect();

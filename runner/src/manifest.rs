@@ -59,6 +59,8 @@ pub struct Manifest {
     pub stored_bytes: u64,
     /// SHA-256 of the stored bytes.
     pub stored_sha256: String,
+    /// The stored bytes were read back equal. False where the store gives them to nobody yet.
+    pub read_back: bool,
     /// Version of the server.
     pub server: String,
     /// What the server calls itself: by this a restore recognises the source.

@@ -27,7 +27,10 @@ pub struct Identity {
 impl Identity {
     pub(super) fn new(env: &Environment, spec: Option<&RunSpec>, source: Option<&Source>) -> Self {
         let host_name = env.get("HOSTNAME").filter(|h| !h.is_empty());
-        let pod = env.get("POD_UID").filter(|u| !u.is_empty()).or(host_name);
+        let pod = ["BACKUP_POD_UID", "POD_UID"]
+            .iter()
+            .find_map(|name| env.get(*name).filter(|u| !u.is_empty()))
+            .or(host_name);
         let pod = pod.map_or_else(|| "local".to_owned(), |p| safe(p));
         if let Some(spec) = spec {
             return Self {

@@ -100,7 +100,9 @@ impl Settings {
         let zone = zone(&mut input);
         let api_url = problem(&mut problems, api_url(&mut input)).flatten();
         let family = env.get(SPEC_ENV).map(|text| Family::parse(text, read));
-        let family = problem(&mut problems, family.transpose()).flatten().flatten();
+        let family = problem(&mut problems, family.transpose())
+            .flatten()
+            .flatten();
         let identity = Identity::new(env, spec.as_ref(), source.as_ref().ok());
         Self {
             action: spec.as_ref().map_or(Action::Backup, |s| s.action),

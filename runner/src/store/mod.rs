@@ -1,6 +1,8 @@
 //! Where artefacts live. A store writes under a temporary name, makes it durable, reads it back,
 //! and publishes it only if nothing is there yet.
 
+mod object;
+mod s3;
 mod volume;
 
 use std::io::Read;
@@ -8,6 +10,7 @@ use std::io::Read;
 use crate::failure::Failure;
 use crate::settings::Destination;
 
+pub use object::ObjectStore;
 pub use volume::VolumeStore;
 
 /// Whose temporaries these are.
@@ -83,6 +86,9 @@ pub trait Store: Send + Sync {
 
 /// An artefact being written. Dropped before it was published, it leaves nothing.
 pub trait Upload: Send {
+    /// Says how many bytes will come at most, as far as it is known, before the first is written.
+    fn expect(&mut self, _bytes: u64) {}
+
     /// Writes the next bytes.
     ///
     /// # Errors
@@ -101,6 +107,11 @@ pub trait Upload: Send {
     /// The store refuses.
     fn read_back(&self) -> Result<Box<dyn Read + Send>, Failure>;
 
+    /// Length of what was closed, where the store says it without giving the bytes.
+    fn stored_size(&self) -> Option<u64> {
+        None
+    }
+
     /// Gives it its key; false if an object is there already, and then nothing is published.
     ///
     /// # Errors
@@ -115,6 +126,6 @@ pub trait Upload: Send {
 pub fn open(destination: &Destination, attempt: Attempt) -> Result<Box<dyn Store>, Failure> {
     match destination {
         Destination::Volume(path) => Ok(Box::new(VolumeStore::open(path, attempt)?)),
-        Destination::S3(_) => Err(Failure::settings("s3")),
+        Destination::S3(s3) => Ok(Box::new(s3::open(s3, attempt)?)),
     }
 }

@@ -9,6 +9,8 @@
     reason = "tests"
 )]
 
+pub mod s3;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::TcpListener;
@@ -131,6 +133,11 @@ impl MariaDb {
         command
     }
 
+    /// For statics, which are never dropped.
+    pub fn end_with_process(&self) {
+        end_with_this_process(self.child.id());
+    }
+
     pub fn try_sql(&self, sql: &str) -> Result<String, String> {
         let mut child = self
             .client()
@@ -213,14 +220,14 @@ pub fn fixture() -> &'static MariaDb {
         let db = MariaDb::start();
         db.sql(include_str!("../fixtures/db_fixture.sql"));
         db.sql("create user full@'%' identified by 'S3cr3t-marker'; grant all on *.* to full@'%';");
-        // A static is never dropped: the server is ended with the test process.
-        end_with_this_process(db.child.id());
+        db.end_with_process();
         db
     })
 }
 
 /// A small watcher outside this process ends `pid` when this process is gone.
-fn end_with_this_process(pid: u32) {
+#[expect(clippy::zombie_processes, reason = "the watcher outlives this process")]
+pub fn end_with_this_process(pid: u32) {
     Command::new("sh")
         .arg("-c")
         .arg(format!(

@@ -1,0 +1,119 @@
+//! S3 and compatible services.
+
+use opendal::{HttpTransporter, Operator};
+use opendal_http_transport_reqwest::ReqwestTransport;
+use secrecy::ExposeSecret;
+
+use super::{Attempt, ObjectStore};
+use crate::failure::Failure;
+use crate::settings::S3;
+
+/// Where AWS is meant but no region given.
+const REGION: &str = "us-east-1";
+
+/// Opens the bucket. Without keys the pod's own identity is used: AWS_* variables, web identity,
+/// instance metadata.
+///
+/// # Errors
+/// The settings make no client.
+pub(super) fn open(s3: &S3, attempt: Attempt) -> Result<ObjectStore, Failure> {
+    let region = s3.region.as_deref().unwrap_or(REGION);
+    let mut builder = opendal::services::S3::default()
+        .bucket(&s3.bucket)
+        .root(&format!("/{}", s3.prefix))
+        .region(region);
+    if let Some(endpoint) = &s3.endpoint {
+        builder = builder.endpoint(endpoint);
+    }
+    if !s3.force_path_style && by_host_name(s3.endpoint.as_deref()) {
+        builder = builder.enable_virtual_host_style();
+    }
+    if let Some((id, secret)) = &s3.keys {
+        builder = builder
+            .access_key_id(id.expose_secret())
+            .secret_access_key(secret.expose_secret())
+            .disable_config_load()
+            .disable_ec2_metadata();
+        if let Some(token) = &s3.session_token {
+            builder = builder.session_token(token.expose_secret());
+        }
+    }
+    let operator = Operator::new(builder)
+        .map_err(|e| Failure::settings(format!("spec.destination.s3: {e}")))?;
+    let context = operator
+        .base_context()
+        .with_http_transport(transport(s3.ca.as_deref())?);
+    let place = match &s3.endpoint {
+        Some(endpoint) => format!("bucket {} at {endpoint}", s3.bucket),
+        None => format!("bucket {} ({region})", s3.bucket),
+    };
+    Ok(ObjectStore::new(
+        operator.with_context(context),
+        place,
+        attempt,
+    ))
+}
+
+/// The bucket's name goes before the host's, unless the endpoint is an address or a bare name:
+/// those have no names below them.
+fn by_host_name(endpoint: Option<&str>) -> bool {
+    let Some(endpoint) = endpoint else {
+        return true;
+    };
+    let url = if endpoint.contains("://") {
+        endpoint.to_owned()
+    } else {
+        format!("https://{endpoint}")
+    };
+    reqwest::Url::parse(&url)
+        .ok()
+        .and_then(|u| {
+            u.domain().map(|d| {
+                d.contains('.') && !d.ends_with(".svc") && !d.ends_with(".svc.cluster.local")
+            })
+        })
+        .unwrap_or(false)
+}
+
+/// The HTTP client of object stores, trusting `ca` beside the system's certificates.
+///
+/// # Errors
+/// The certificate can't be read.
+fn transport(ca: Option<&str>) -> Result<HttpTransporter, Failure> {
+    let mut builder = reqwest::Client::builder()
+        .connect_timeout(std::time::Duration::from_secs(10))
+        .user_agent(concat!("backup-runner/", env!("CARGO_PKG_VERSION")));
+    if let Some(pem) = ca {
+        let certificates = reqwest::Certificate::from_pem_bundle(pem.as_bytes()).map_err(|e| {
+            Failure::settings(format!(
+                "spec.destination.s3.caSecretKeyRef is no PEM certificate: {e}"
+            ))
+        })?;
+        builder = builder.tls_certs_merge(certificates);
+    }
+    let client = builder
+        .build()
+        .map_err(|e| Failure::other("HttpFailed", format!("the HTTP client can't be made: {e}")))?;
+    Ok(HttpTransporter::new(ReqwestTransport::new(client)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_the_buckets_name_goes() {
+        for (endpoint, expected) in [
+            (None, true),
+            (Some("https://s3.eu-central-1.amazonaws.com"), true),
+            (Some("nyc3.digitaloceanspaces.com"), true),
+            (Some("http://127.0.0.1:9000"), false),
+            (Some("http://[::1]:9000"), false),
+            (Some("http://minio:9000"), false),
+            (Some("http://minio.storage.svc:9000"), false),
+            (Some("http://minio.storage.svc.cluster.local"), false),
+        ] {
+            assert_eq!(by_host_name(endpoint), expected, "{endpoint:?}");
+        }
+    }
+}
