@@ -366,12 +366,9 @@ async fn resume(
     changes: &mut Changes,
 ) -> Result<(), ApplyError> {
     let path = pointer(RESUME_AT);
-    let ops = vec![
-        json!({"op": "test", "path": "/spec/suspend", "value": true}),
-        json!({"op": "test", "path": path, "value": at}),
-        json!({"op": "replace", "path": "/spec/suspend", "value": false}),
-        json!({"op": "remove", "path": path}),
-    ];
+    let mut ops = target.kind.resume(target.spec);
+    ops.push(json!({"op": "test", "path": path, "value": at}));
+    ops.push(json!({"op": "remove", "path": path}));
     json_patch(ctx, target, ops, changes).await
 }
 
@@ -425,10 +422,14 @@ async fn patch_status(
     status: &ScheduleStatus,
     changes: &mut Changes,
 ) -> Result<(), ApplyError> {
-    let (old, new) = (
+    let (mut old, mut new) = (
         serde_json::to_value(target.seen)?,
         serde_json::to_value(status)?,
     );
+    if *target.seen != ScheduleStatus::default() {
+        target.kind.decorate(&mut old, target.seen);
+    }
+    target.kind.decorate(&mut new, status);
     let Some(diff) = merge_diff(&old, &new) else {
         return Ok(());
     };

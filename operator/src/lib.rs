@@ -6,6 +6,7 @@
 pub mod admin;
 mod apply;
 pub mod args;
+pub mod backup;
 pub mod context;
 pub mod controller;
 pub mod engine;

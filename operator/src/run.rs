@@ -7,6 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Args, limit};
+use crate::backup::{Backups, References, Which};
 use crate::context::{ApiClient, Clock, Config, Context, Leadership};
 use crate::controller::Controller;
 use crate::metrics::Metrics;
@@ -54,7 +55,19 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let kind = MysqlBackups {
         runner_image: args.runner_image.clone(),
     };
-    let controller = Controller::new(ctx, vec![Box::new(kind)]);
+    let family = |which| Backups {
+        which,
+        runner_image: args.runner_image.clone(),
+        references: Arc::new(References::default()),
+    };
+    let controller = Controller::new(
+        ctx,
+        vec![
+            Box::new(kind),
+            Box::new(family(Which::Backup)),
+            Box::new(family(Which::CronBackup)),
+        ],
+    );
     let ready = controller.clone();
     let health = admin::serve_health(
         args.health_probe_bind_address,

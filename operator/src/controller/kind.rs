@@ -1,11 +1,12 @@
 //! What the controller needs to know of a kind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
+use crds::ScheduleStatus;
 use crds::validate::Problem;
 use k8s_openapi::api::batch::v1::Job;
-use kube::core::ApiResource;
-use serde_json::Value;
+use kube::core::{ApiResource, DynamicObject};
+use serde_json::{Value, json};
 
 use crate::engine::{Object, Seed, Settings};
 
@@ -18,7 +19,20 @@ pub struct ManagedPaths {
     pub suspend: &'static [&'static str],
 }
 
-/// A scheduled kind. Every method is pure.
+/// A condition that only one kind has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindCondition {
+    /// Its type.
+    pub type_: &'static str,
+    /// True or False.
+    pub status: bool,
+    /// CamelCase.
+    pub reason: &'static str,
+    /// Cause and remedy.
+    pub message: String,
+}
+
+/// A scheduled kind. Every method is pure, but that what a kind refers to is looked up.
 pub trait Kind: Send + Sync + 'static {
     /// Group, version, kind and plural.
     fn resource(&self) -> ApiResource;
@@ -41,4 +55,44 @@ pub trait Kind: Send + Sync + 'static {
     /// # Errors
     /// A sentence, if the spec can't be said as a Job.
     fn job(&self, object: &Object, spec: &Value, seed: &Seed) -> Result<Job, String>;
+
+    /// Brings an object into the shape with `spec` and `status`, where its kind has another.
+    fn prepare(&self, _object: &mut DynamicObject) {}
+
+    /// Kinds that objects of this kind refer to: watched, so that an object heals when what it
+    /// misses appears.
+    fn references(&self) -> Vec<ApiResource> {
+        vec![]
+    }
+
+    /// Takes an object of those kinds in, or notes that it is gone. True if something is new.
+    fn set_reference(&self, _object: &DynamicObject, _gone: bool) -> bool {
+        false
+    }
+
+    /// Drops what a list did not hold (`namespace/name`); gives the namespaces that changed.
+    fn retain_references(
+        &self,
+        _resource: &ApiResource,
+        _scope: Option<&str>,
+        _seen: &HashSet<Box<str>>,
+    ) -> HashSet<String> {
+        HashSet::new()
+    }
+
+    /// Conditions beside the engine's.
+    fn conditions(&self, _spec: &Value) -> Vec<KindCondition> {
+        vec![]
+    }
+
+    /// Adds the status fields that the kind derives from the engine's.
+    fn decorate(&self, _status: &mut Value, _engine: &ScheduleStatus) {}
+
+    /// The JSON patch that ends a suspension, tests included.
+    fn resume(&self, _spec: &Value) -> Vec<Value> {
+        vec![
+            json!({"op": "test", "path": "/spec/suspend", "value": true}),
+            json!({"op": "replace", "path": "/spec/suspend", "value": false}),
+        ]
+    }
 }

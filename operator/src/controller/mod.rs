@@ -1,5 +1,7 @@
 //! The controller of every kind: observe → plan → apply, one object at a time, what is due first.
 
+#[cfg(test)]
+mod crash;
 mod digest;
 mod kind;
 mod queue;
@@ -20,7 +22,7 @@ use thiserror::Error;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub use self::kind::{Kind, ManagedPaths};
+pub use self::kind::{Kind, KindCondition, ManagedPaths};
 use self::queue::{Key, Priority, Queue};
 use self::store::{SharedStore, Store, View};
 use crate::apply::{self, ApplyError, Changes, Target, chain};
@@ -211,12 +213,13 @@ impl Controller {
                 Ok(observed) => observed,
                 Err(problem) => return self.unreadable(&view, &problem, now).await,
             };
-            let plan = engine::plan(&observed, now);
+            let mut plan = engine::plan(&observed, now);
             if plan.needs_live {
                 self.read_live(key, &view, &observed).await?;
                 live = true;
                 continue;
             }
+            self.add_conditions(&view, &observed, &mut plan, now);
             self.queue.wake_at(key, plan.wake);
             let changed = self.apply(key, &view, &observed, &plan, now).await?;
             if changed {
@@ -257,6 +260,27 @@ impl Controller {
         })
     }
 
+    /// Sets the conditions that only this kind has.
+    fn add_conditions(
+        &self,
+        view: &View,
+        observed: &Observed,
+        plan: &mut engine::Plan,
+        now: DateTime<Utc>,
+    ) {
+        for c in self.kinds[view.kind].conditions(&view.kept.spec) {
+            condition::set(
+                &mut plan.status.conditions,
+                c.type_,
+                c.status,
+                c.reason,
+                c.message,
+                observed.object.generation,
+                now,
+            );
+        }
+    }
+
     fn room(&self, namespace: &str) -> Room {
         let config = &self.ctx.config;
         let (total, here) = (config.max_active_runs, config.max_active_runs_per_namespace);
@@ -290,7 +314,8 @@ impl Controller {
         Ok(())
     }
 
-    fn take_object(&self, kind: usize, object: DynamicObject) {
+    fn take_object(&self, kind: usize, mut object: DynamicObject) {
+        self.kinds[kind].prepare(&mut object);
         if let Some(kept) = digest::object(object, self.kinds[kind].managed_paths()) {
             self.store.set_object(kind, &kept);
         }

@@ -20,7 +20,7 @@ use crate::apply::chain;
 const PAGE: u32 = 500;
 
 /// What a watch brings, for one type of object.
-trait Feed<K>: Send + Sync {
+pub(super) trait Feed<K>: Send + Sync {
     /// Takes one object in; returns what tells it apart.
     fn apply(&self, object: &K) -> Option<Box<str>>;
     /// One object is gone.
@@ -62,20 +62,34 @@ async fn follow<K, F>(
             Ok(Event::Delete(object)) => feed.delete(&object),
             Err(error) => {
                 tracing::warn!(error = %chain(&error), "a watch failed; it is begun anew");
+                // A kind that is not installed has no objects: nothing waits for its list.
+                if is_unknown_kind(&error) && std::mem::take(&mut first) {
+                    controller.synced();
+                }
             }
         }
     }
 }
 
-struct Objects {
-    controller: Arc<Controller>,
-    kind: usize,
+/// The API server knows no such resource.
+fn is_unknown_kind(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) => status.code == 404,
+        _ => false,
+    }
+}
+
+pub(super) struct Objects {
+    pub(super) controller: Arc<Controller>,
+    pub(super) kind: usize,
 }
 
 impl Feed<DynamicObject> for Objects {
     fn apply(&self, object: &DynamicObject) -> Option<Box<str>> {
         let paths = self.controller.kinds[self.kind].managed_paths();
-        let kept = digest::object(object.clone(), paths)?;
+        let mut object = object.clone();
+        self.controller.kinds[self.kind].prepare(&mut object);
+        let kept = digest::object(object, paths)?;
         let uid: Box<str> = kept.uid().into();
         let (key, news) = self.controller.store.set_object(self.kind, &kept);
         if news {
@@ -99,7 +113,47 @@ impl Feed<DynamicObject> for Objects {
     }
 }
 
-struct Jobs(Arc<Controller>);
+/// Objects that those of a kind refer to.
+struct References {
+    controller: Arc<Controller>,
+    kind: usize,
+    resource: kube::core::ApiResource,
+}
+
+impl References {
+    /// Every object of the kind in a namespace may resolve otherwise now.
+    fn news(&self, namespace: &str) {
+        for key in self.controller.store.objects(self.kind, Some(namespace)) {
+            self.controller.queue.push(key, Priority::Follow);
+        }
+    }
+}
+
+impl Feed<DynamicObject> for References {
+    fn apply(&self, object: &DynamicObject) -> Option<Box<str>> {
+        let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+        if self.controller.kinds[self.kind].set_reference(object, false) {
+            self.news(namespace);
+        }
+        let name = object.metadata.name.as_deref()?;
+        Some(format!("{namespace}/{name}").into())
+    }
+
+    fn delete(&self, object: &DynamicObject) {
+        if self.controller.kinds[self.kind].set_reference(object, true) {
+            self.news(object.metadata.namespace.as_deref().unwrap_or_default());
+        }
+    }
+
+    fn retain(&self, seen: &HashSet<Box<str>>, scope: Option<&str>) {
+        let kind = &self.controller.kinds[self.kind];
+        for namespace in kind.retain_references(&self.resource, scope, seen) {
+            self.news(&namespace);
+        }
+    }
+}
+
+pub(super) struct Jobs(pub(super) Arc<Controller>);
 
 impl Feed<Job> for Jobs {
     fn apply(&self, job: &Job) -> Option<Box<str>> {
@@ -194,6 +248,19 @@ pub(super) fn start(controller: &Arc<Controller>, tasks: &mut tokio::task::JoinS
             };
             tasks.spawn(follow(controller.clone(), api, scope.clone(), feed, None));
             count += 1;
+            for resource in kind.references() {
+                let api: Api<DynamicObject> = match &scope {
+                    Some(ns) => Api::namespaced_with(client.clone(), ns, &resource),
+                    None => Api::all_with(client.clone(), &resource),
+                };
+                let feed = References {
+                    controller: controller.clone(),
+                    kind: index,
+                    resource,
+                };
+                tasks.spawn(follow(controller.clone(), api, scope.clone(), feed, None));
+                count += 1;
+            }
         }
         let jobs: Api<Job> = scoped(&client, scope.as_deref());
         tasks.spawn(follow(

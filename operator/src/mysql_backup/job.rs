@@ -45,7 +45,7 @@ const BACKOFF_LIMIT: i32 = 2;
 ///
 /// # Errors
 /// A sentence, where the spec can't be said as a Job.
-pub(super) fn build(
+pub(crate) fn build(
     object: &Object,
     api_version: &str,
     spec: &MysqlBackupSpec,

@@ -14,6 +14,7 @@ use kube::core::ApiResource;
 use serde::Deserialize as _;
 use serde_json::Value;
 
+pub(crate) use self::job::build as build_job;
 use crate::controller::{Kind, ManagedPaths};
 use crate::engine::{Object, Seed, Settings};
 

@@ -1,0 +1,147 @@
+//! `Backup` and `CronBackup` (gobackup.io): what the controller needs to know of the kinds. They
+//! share the engine of `MysqlBackup`; what they refer to is watched, so that an object heals when
+//! what it misses appears.
+
+mod job;
+mod observe;
+mod references;
+mod status;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use crds::ScheduleStatus;
+use crds::backup::{Backup, BackupBody};
+use crds::gobackup::{Resolved, resolve};
+use crds::legacy::CronBackup;
+use crds::validate::Problem;
+use k8s_openapi::api::batch::v1::Job;
+use kube::core::{ApiResource, DynamicObject};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub use self::references::References;
+use crate::controller::{Kind, KindCondition, ManagedPaths};
+use crate::engine::{Object, Seed, Settings};
+
+/// Which of the two kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Backup: without a schedule it runs once.
+    Backup,
+    /// CronBackup: it has a schedule.
+    CronBackup,
+}
+
+/// The kind Backup or CronBackup.
+#[derive(Clone, Debug)]
+pub struct Backups {
+    /// Which one.
+    pub which: Which,
+    /// Image of the runner, used where `spec.job.image` is absent.
+    pub runner_image: String,
+    /// What objects may refer to.
+    pub references: Arc<References>,
+}
+
+/// What is kept of an object in the place of a spec.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Whole {
+    name: String,
+    namespace: String,
+    body: BackupBody,
+}
+
+impl Kind for Backups {
+    fn resource(&self) -> ApiResource {
+        match self.which {
+            Which::Backup => ApiResource::erase::<Backup>(&()),
+            Which::CronBackup => ApiResource::erase::<CronBackup>(&()),
+        }
+    }
+
+    fn managed_paths(&self) -> ManagedPaths {
+        ManagedPaths {
+            schedule: &["f:schedule"],
+            suspend: &["f:schedule"],
+        }
+    }
+
+    /// Fields stand at the root, below `model` or below `spec`: all of them are kept as one.
+    fn prepare(&self, object: &mut DynamicObject) {
+        let mut body = std::mem::take(&mut object.data);
+        let status = body.get_mut("status").map(Value::take);
+        object.data = json!({
+            "spec": {
+                "name": object.metadata.name,
+                "namespace": object.metadata.namespace,
+                "body": body,
+            },
+            "status": status,
+        });
+    }
+
+    fn read(
+        &self,
+        spec: &Value,
+        annotations: &BTreeMap<String, String>,
+    ) -> Result<(Settings, Vec<Problem>), String> {
+        let whole = decode(spec)?;
+        let (settings, mut problems) = observe::settings(self.which, &whole.body, annotations);
+        if let Err(unresolved) = self.resolve(&whole) {
+            problems.extend(unresolved.missing);
+            problems.extend(unresolved.problems);
+        }
+        Ok((settings, problems))
+    }
+
+    fn job(&self, object: &Object, spec: &Value, seed: &Seed) -> Result<Job, String> {
+        let whole = decode(spec)?;
+        let resolved = self.resolve(&whole).map_err(|e| e.message())?;
+        job::build(object, &whole.body, resolved, seed, &self.runner_image)
+    }
+
+    fn references(&self) -> Vec<ApiResource> {
+        references::resources()
+    }
+
+    fn set_reference(&self, object: &DynamicObject, gone: bool) -> bool {
+        self.references.set(object, gone)
+    }
+
+    fn retain_references(
+        &self,
+        resource: &ApiResource,
+        scope: Option<&str>,
+        seen: &HashSet<Box<str>>,
+    ) -> HashSet<String> {
+        self.references.retain(resource, scope, seen)
+    }
+
+    fn conditions(&self, spec: &Value) -> Vec<KindCondition> {
+        decode(spec).map_or_else(
+            |_| vec![],
+            |whole| status::conditions(&self.resolve(&whole)),
+        )
+    }
+
+    fn decorate(&self, status: &mut Value, engine: &ScheduleStatus) {
+        status::decorate(status, engine);
+    }
+
+    fn resume(&self, spec: &Value) -> Vec<Value> {
+        observe::resume(spec)
+    }
+}
+
+impl Backups {
+    fn resolve(&self, whole: &Whole) -> Result<Resolved, crds::gobackup::resolve::Unresolved> {
+        let found = self.references.of(&whole.namespace, &whole.body);
+        resolve(&whole.name, &whole.namespace, &whole.body, &found)
+    }
+}
+
+fn decode(spec: &Value) -> Result<Whole, String> {
+    Whole::deserialize(spec).map_err(|e| format!("the object does not fit its type: {e}"))
+}

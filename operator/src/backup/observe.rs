@@ -1,0 +1,120 @@
+//! A Backup as the engine reads it. PURE.
+
+use std::collections::BTreeMap;
+
+use crds::backup::BackupBody;
+use crds::gobackup::fields::merge;
+use crds::labels;
+use crds::mysql_backup::ConcurrencyPolicy;
+use crds::schedule::Schedule;
+use crds::validate::Problem;
+use serde_json::{Value, json};
+
+use super::Which;
+use crate::engine::Settings;
+
+/// Kept Jobs where the object is silent, as the original's controller did (points C7).
+const KEEP_GOOD: i64 = 3;
+/// As [`KEEP_GOOD`], failed.
+const KEEP_FAILED: i64 = 1;
+/// Seconds to a running container where the object is silent.
+pub(super) const STARTUP: i64 = 600;
+
+/// The engine's part of a body, and its mistakes.
+pub(super) fn settings(
+    which: Which,
+    body: &BackupBody,
+    annotations: &BTreeMap<String, String>,
+) -> (Settings, Vec<Problem>) {
+    let merged = merge(body);
+    let cron = merged.cron();
+    let (path, schedule) = &merged.schedule;
+    let mut problems = vec![];
+    let mut problem = |path: String, message: String| problems.push(Problem { path, message });
+    if let Some(text) = &cron {
+        if let Err(e) = Schedule::parse(text, schedule.time_zone.as_deref()) {
+            let path = if e.is_time_zone() {
+                "spec.timeZone"
+            } else {
+                "spec.schedule"
+            };
+            problem(path.to_owned(), e.to_string());
+        }
+    } else if which == Which::CronBackup {
+        problem(
+            "spec.schedule".to_owned(),
+            "is not set, and a CronBackup needs it; set schedule.cron, or use the kind Backup to run once".to_owned(),
+        );
+    }
+    for (field, value) in [
+        (
+            "startingDeadlineSeconds",
+            schedule.starting_deadline_seconds,
+        ),
+        (
+            "successfulJobsHistoryLimit",
+            schedule.successful_jobs_history_limit,
+        ),
+        ("failedJobsHistoryLimit", schedule.failed_jobs_history_limit),
+        ("jitterSeconds", schedule.jitter_seconds),
+    ] {
+        if let Some(value) = value.filter(|v| *v < 0) {
+            problem(
+                format!("{path}.{field}"),
+                format!("must be 0 or more, is {value}"),
+            );
+        }
+    }
+    let job = body.spec.as_ref().and_then(|s| s.job.as_ref());
+    let limit = |value: Option<i64>, default: i64| {
+        i32::try_from(value.unwrap_or(default).max(0)).unwrap_or(i32::MAX)
+    };
+    let suspended = annotations
+        .get(labels::SUSPENDED)
+        .is_some_and(|v| v == "true");
+    let settings = Settings {
+        schedule: cron,
+        time_zone: schedule.time_zone.clone(),
+        dst_policy: schedule.dst_policy.unwrap_or_default(),
+        jitter_seconds: schedule.jitter_seconds.unwrap_or(0).max(0),
+        starting_deadline: schedule.starting_deadline_seconds.filter(|s| *s >= 0),
+        concurrency: schedule
+            .concurrency_policy
+            .unwrap_or(ConcurrencyPolicy::Forbid),
+        suspend: suspended || schedule.suspend.unwrap_or(false),
+        keep_good: Some(limit(schedule.successful_jobs_history_limit, KEEP_GOOD)),
+        keep_failed: Some(limit(schedule.failed_jobs_history_limit, KEEP_FAILED)),
+        startup_deadline: job
+            .and_then(|j| j.startup_deadline_seconds)
+            .unwrap_or(STARTUP),
+        own_image: true,
+    };
+    (settings, problems)
+}
+
+/// The JSON patch that ends the suspension, wherever it stands.
+pub(super) fn resume(spec: &Value) -> Vec<Value> {
+    let field = "/schedule/suspend";
+    for place in [
+        "/spec",
+        "",
+        "/model",
+        "/spec/backupModelRef",
+        "/backupModelRef",
+        "/model/backupModelRef",
+    ] {
+        let path = format!("{place}{field}");
+        if spec.pointer(&format!("/body{path}")) == Some(&Value::Bool(true)) {
+            return vec![
+                json!({"op": "test", "path": path, "value": true}),
+                json!({"op": "replace", "path": path, "value": false}),
+            ];
+        }
+    }
+    let annotation = labels::SUSPENDED.replace('~', "~0").replace('/', "~1");
+    let path = format!("/metadata/annotations/{annotation}");
+    vec![
+        json!({"op": "test", "path": path, "value": "true"}),
+        json!({"op": "remove", "path": path}),
+    ]
+}

@@ -1,0 +1,168 @@
+//! Databases, Storages and their older kinds, as the watches bring them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{PoisonError, RwLock};
+
+use crds::backup::BackupBody;
+use crds::database::{Database, DatabaseSpec};
+use crds::gobackup::definition::{DATABASE_GROUP, STORAGE_GROUP};
+use crds::gobackup::{ObjectKey, wanted};
+use crds::legacy::{BackupModel, BackupModelSpec, PostgreSql, PostgreSqlSpec, S3, S3Spec};
+use crds::storage::{Storage, StorageSpec};
+use kube::core::{ApiResource, DynamicObject};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+type Found = crds::gobackup::References;
+
+/// Every object a Backup may refer to, by namespace.
+#[derive(Debug, Default)]
+pub struct References {
+    namespaces: RwLock<BTreeMap<String, Found>>,
+}
+
+/// The kinds that are watched.
+pub(super) fn resources() -> Vec<ApiResource> {
+    let in_group = |mut resource: ApiResource, group: &str| {
+        group.clone_into(&mut resource.group);
+        resource.api_version = format!("{group}/{}", resource.version);
+        resource
+    };
+    vec![
+        ApiResource::erase::<Database>(&()),
+        ApiResource::erase::<Storage>(&()),
+        ApiResource::erase::<BackupModel>(&()),
+        ApiResource::erase::<PostgreSql>(&()),
+        in_group(ApiResource::erase::<PostgreSql>(&()), DATABASE_GROUP),
+        ApiResource::erase::<S3>(&()),
+        in_group(ApiResource::erase::<S3>(&()), STORAGE_GROUP),
+    ]
+}
+
+fn key(group: &str, kind: &str, name: &str) -> Option<ObjectKey> {
+    let group = ["gobackup.io", DATABASE_GROUP, STORAGE_GROUP]
+        .into_iter()
+        .find(|g| *g == group)?;
+    let kind = ["Database", "Storage", "BackupModel", "PostgreSQL", "S3"]
+        .into_iter()
+        .find(|k| *k == kind)?;
+    Some(ObjectKey {
+        group,
+        kind,
+        name: name.to_owned(),
+    })
+}
+
+fn spec<T: DeserializeOwned + Default>(object: &DynamicObject) -> T {
+    let spec = object.data.get("spec").filter(|s| !s.is_null()).cloned();
+    // An object that does not fit resolves as an empty one, whose problems name what it lacks.
+    serde_json::from_value(spec.unwrap_or_else(|| json!({}))).unwrap_or_default()
+}
+
+impl References {
+    /// Takes an object in, or notes that it is gone. True if something is new.
+    pub(super) fn set(&self, object: &DynamicObject, gone: bool) -> bool {
+        let types = object.types.clone().unwrap_or_default();
+        let group = types.api_version.split_once('/').map_or("", |(g, _)| g);
+        let Some(key) = object
+            .metadata
+            .name
+            .as_deref()
+            .and_then(|n| key(group, &types.kind, n))
+        else {
+            return false;
+        };
+        let namespace = object.metadata.namespace.clone().unwrap_or_default();
+        let mut all = self
+            .namespaces
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let found = all.entry(namespace).or_default();
+        match key.kind {
+            "Database" | "PostgreSQL" => {
+                let new: Option<DatabaseSpec> = (!gone).then(|| match key.kind {
+                    "Database" => spec(object),
+                    _ => spec::<PostgreSqlSpec>(object).to_database(),
+                });
+                put(&mut found.databases, key, new)
+            }
+            "Storage" | "S3" => {
+                let new: Option<StorageSpec> = (!gone).then(|| match key.kind {
+                    "Storage" => spec(object),
+                    _ => spec::<S3Spec>(object).to_storage(),
+                });
+                put(&mut found.storages, key, new)
+            }
+            _ => {
+                let new: Option<BackupModelSpec> = (!gone).then(|| spec(object));
+                put(&mut found.models, key, new)
+            }
+        }
+    }
+
+    /// Drops what a list did not hold; gives the namespaces in which something went.
+    pub(super) fn retain(
+        &self,
+        resource: &ApiResource,
+        scope: Option<&str>,
+        seen: &HashSet<Box<str>>,
+    ) -> HashSet<String> {
+        let mut changed = HashSet::new();
+        let mut all = self
+            .namespaces
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        for (namespace, found) in all
+            .iter_mut()
+            .filter(|(ns, _)| scope.is_none_or(|s| s == ns.as_str()))
+        {
+            let stays = |key: &ObjectKey| {
+                key.group != resource.group
+                    || key.kind != resource.kind
+                    || seen.contains(format!("{namespace}/{}", key.name).as_str())
+            };
+            let before = found.databases.len() + found.storages.len() + found.models.len();
+            found.databases.retain(|k, _| stays(k));
+            found.storages.retain(|k, _| stays(k));
+            found.models.retain(|k, _| stays(k));
+            if found.databases.len() + found.storages.len() + found.models.len() != before {
+                changed.insert(namespace.clone());
+            }
+        }
+        changed
+    }
+
+    /// What a body refers to and was found in its namespace.
+    pub(super) fn of(&self, namespace: &str, body: &BackupBody) -> Found {
+        let all = self
+            .namespaces
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Some(here) = all.get(namespace) else {
+            return Found::default();
+        };
+        let mut found = Found::default();
+        for key in wanted(body) {
+            if let Some(spec) = here.databases.get(&key) {
+                found.databases.insert(key, spec.clone());
+            } else if let Some(spec) = here.storages.get(&key) {
+                found.storages.insert(key, spec.clone());
+            } else if let Some(spec) = here.models.get(&key) {
+                found.models.insert(key, spec.clone());
+            }
+        }
+        found
+    }
+}
+
+/// True if the map changed.
+fn put<T: PartialEq>(map: &mut BTreeMap<ObjectKey, T>, key: ObjectKey, new: Option<T>) -> bool {
+    match new {
+        None => map.remove(&key).is_some(),
+        Some(new) if map.get(&key) == Some(&new) => false,
+        Some(new) => {
+            map.insert(key, new);
+            true
+        }
+    }
+}
