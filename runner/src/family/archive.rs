@@ -1,8 +1,8 @@
 //! The tar, as gobackup lays it out: `<model>/<type>/<database>/…`, directories 0750.
 
 use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
 
@@ -40,7 +40,11 @@ pub(super) fn write(
     let plan = &family.plan;
     let encoder = Encoder::new(sink, plan.compress, plan.encrypt.as_ref(), salt).map_err(failed)?;
     let progress = |n: u64| {
-        context.reporter.counters.stored.store(bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+        context
+            .reporter
+            .counters
+            .stored
+            .store(bytes.load(Ordering::Relaxed), Ordering::Relaxed);
         let _ = n;
         context.check()
     };
@@ -56,7 +60,11 @@ pub(super) fn write(
         bytes: sink.bytes.load(Ordering::Relaxed),
         sha256: hex(&sink.hash.finalize()),
     };
-    context.reporter.counters.stored.store(stored.bytes, Ordering::Relaxed);
+    context
+        .reporter
+        .counters
+        .stored
+        .store(stored.bytes, Ordering::Relaxed);
     Ok((sink.tee, stored))
 }
 

@@ -66,22 +66,37 @@ impl<W: Write + Send> Encoder<W> {
         salt: [u8; 8],
     ) -> io::Result<Self> {
         let encryptor = encryptor(sink, encrypt, salt)?;
-        let level = |default: u32| compress.level.and_then(|l| u32::try_from(l).ok()).unwrap_or(default);
+        let level = |default: u32| {
+            compress
+                .level
+                .and_then(|l| u32::try_from(l).ok())
+                .unwrap_or(default)
+        };
         let stack = match compress.codec {
-            Codec::Gzip => Compressor::Gzip(flate2::write::GzEncoder::new(encryptor, flate2::Compression::new(level(6)))),
+            Codec::Gzip => Compressor::Gzip(flate2::write::GzEncoder::new(
+                encryptor,
+                flate2::Compression::new(level(6)),
+            )),
             Codec::Zstd => {
                 let mut encoder = zstd::Encoder::new(encryptor, compress.level.unwrap_or(3))?;
                 encoder.include_checksum(true)?;
                 Compressor::Zstd(encoder)
             }
-            Codec::Bzip2 => Compressor::Bzip2(bzip2::write::BzEncoder::new(encryptor, bzip2::Compression::new(level(9)))),
+            Codec::Bzip2 => Compressor::Bzip2(bzip2::write::BzEncoder::new(
+                encryptor,
+                bzip2::Compression::new(level(9)),
+            )),
             Codec::Xz => Compressor::Xz(liblzma::write::XzEncoder::new(encryptor, level(6))),
             Codec::Lzma => {
-                let options = liblzma::stream::LzmaOptions::new_preset(level(6)).map_err(io::Error::other)?;
-                let stream = liblzma::stream::Stream::new_lzma_encoder(&options).map_err(io::Error::other)?;
+                let options =
+                    liblzma::stream::LzmaOptions::new_preset(level(6)).map_err(io::Error::other)?;
+                let stream = liblzma::stream::Stream::new_lzma_encoder(&options)
+                    .map_err(io::Error::other)?;
                 Compressor::Xz(liblzma::write::XzEncoder::new_stream(encryptor, stream))
             }
-            Codec::Tar | Codec::Compress | Codec::Lzip | Codec::Lzop => Compressor::Plain(encryptor),
+            Codec::Tar | Codec::Compress | Codec::Lzip | Codec::Lzop => {
+                Compressor::Plain(encryptor)
+            }
         };
         Ok(Self { stack })
     }
@@ -158,14 +173,19 @@ fn encryptor<W: Write>(
                 base64: *base64,
                 salt,
             };
-            Ok(Encryptor::Openssl(Box::new(openssl::Encryptor::new(sink, &options)?)))
+            Ok(Encryptor::Openssl(Box::new(openssl::Encryptor::new(
+                sink, &options,
+            )?)))
         }
         Some(Encrypt::Age {
             recipients,
             recipients_file,
         }) => {
             let file = recipients_file.as_ref().map_or("", |f| f.expose_secret());
-            let lines = file.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
+            let lines = file
+                .lines()
+                .map(str::trim)
+                .filter(|l| !l.is_empty() && !l.starts_with('#'));
             let keys: Vec<age::x25519::Recipient> = recipients
                 .iter()
                 .map(String::as_str)
@@ -192,16 +212,25 @@ impl<S: Write + Send + 'static> Filter<S> {
     ///
     /// # Errors
     /// It can't be started.
-    pub(super) fn start(context: &Context, compress: Compress, mut sink: S) -> Result<Result<Self, S>, Failure> {
+    pub(super) fn start(
+        context: &Context,
+        compress: Compress,
+        mut sink: S,
+    ) -> Result<Result<Self, S>, Failure> {
         let Some(name) = program(compress.codec) else {
             return Ok(Err(sink));
         };
         let level = compress.level.map(|l| format!("-{l}"));
-        let args = ["-c".to_owned()].into_iter().chain(level.filter(|_| name != "compress"));
+        let args = ["-c".to_owned()]
+            .into_iter()
+            .chain(level.filter(|_| name != "compress"));
         let mut running = Program::new(Program::find(context, name)?, args).start(context, true)?;
         let stdin = running.stdin.take();
         let Some(mut stdout) = running.stdout.take() else {
-            return Err(Failure::other("ClientNotStarted", format!("{name} has no output")));
+            return Err(Failure::other(
+                "ClientNotStarted",
+                format!("{name} has no output"),
+            ));
         };
         let pump = std::thread::spawn(move || {
             let mut buffer = vec![0; 64 * 1024];

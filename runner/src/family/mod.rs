@@ -50,7 +50,11 @@ fn steps(context: &Context, family: &Family, work: &WorkDir) -> Result<(), Failu
     context.reporter.phase("Connecting");
     codec::check(context, family.plan.compress)?;
     let targets = storages::open(context, family)?;
-    scripts::tell(context, "beforeScript", family.plan.before_script.as_deref());
+    scripts::tell(
+        context,
+        "beforeScript",
+        family.plan.before_script.as_deref(),
+    );
     context.check()?;
     context.reporter.phase("Dumping");
     let mut members = vec![];
@@ -62,7 +66,9 @@ fn steps(context: &Context, family: &Family, work: &WorkDir) -> Result<(), Failu
         }
     }
     let raw: u64 = members.iter().map(Member::bytes).sum();
-    context.reporter.update(|r| r.raw_bytes = i64::try_from(raw).ok());
+    context
+        .reporter
+        .update(|r| r.raw_bytes = i64::try_from(raw).ok());
     context.reporter.phase("Storing");
     let delivered = store(context, family, &members, targets)?;
     context.reporter.phase("Pruning");
@@ -87,7 +93,11 @@ fn dump_one(
     database: &Database<SecretString>,
     work: &WorkDir,
 ) -> Result<Vec<Member>, Failure> {
-    tracing::info!(event = "dump", database = database.name, engine = database.engine.as_str());
+    tracing::info!(
+        event = "dump",
+        database = database.name,
+        engine = database.engine.as_str()
+    );
     if let Some(text) = &database.before_script {
         scripts::run(context, text).map_err(|e| {
             Failure::source(

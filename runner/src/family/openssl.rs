@@ -74,7 +74,11 @@ impl<W: Write> Encryptor<W> {
     pub(super) fn new(sink: W, options: &Options<'_>) -> io::Result<Self> {
         let size = usize::from(options.bits / 8);
         let mut derived = vec![0; size + BLOCK];
-        let (password, salt, rounds) = (options.password.as_bytes(), &options.salt, options.iterations);
+        let (password, salt, rounds) = (
+            options.password.as_bytes(),
+            &options.salt,
+            options.iterations,
+        );
         match options.digest {
             "sha1" => pbkdf2::pbkdf2_hmac::<sha1::Sha1>(password, salt, rounds, &mut derived),
             "sha512" => pbkdf2::pbkdf2_hmac::<sha2::Sha512>(password, salt, rounds, &mut derived),
@@ -146,7 +150,9 @@ impl<W: Write> Base64<W> {
         let whole = self.pending.len() / LINE_BYTES * LINE_BYTES;
         let rest = self.pending.split_off(whole);
         let lines = std::mem::replace(&mut self.pending, rest);
-        lines.chunks(LINE_BYTES).try_for_each(|line| self.line(line))
+        lines
+            .chunks(LINE_BYTES)
+            .try_for_each(|line| self.line(line))
     }
 
     fn line(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -68,7 +68,13 @@ impl Program {
         let mut command = Command::new(&self.path);
         command.env_clear().args(&self.args).current_dir("/");
         command.envs(self.env.iter().map(|(k, v)| (k, v)));
-        Running::spawn(command, &self.name(), stdin, &context.cancel, &context.scrub)
+        Running::spawn(
+            command,
+            &self.name(),
+            stdin,
+            &context.cancel,
+            &context.scrub,
+        )
     }
 
     /// Runs it to its end, gives what it printed.
@@ -87,7 +93,10 @@ impl Program {
         let mut output = vec![];
         if let Some(mut stdout) = running.stdout.take() {
             stdout.read_to_end(&mut output).map_err(|e| {
-                Failure::source("ClientFailed", format!("reading {} failed: {e}", self.name()))
+                Failure::source(
+                    "ClientFailed",
+                    format!("reading {} failed: {e}", self.name()),
+                )
             })?;
         }
         let _ = writer.join();
@@ -160,7 +169,10 @@ impl Running {
     pub(super) fn wait(mut self) -> Result<Ended, Failure> {
         drop(self.stdin.take());
         let status = self.child.wait().map_err(|e| {
-            Failure::other("ClientFailed", format!("waiting for {} failed: {e}", self.name))
+            Failure::other(
+                "ClientFailed",
+                format!("waiting for {} failed: {e}", self.name),
+            )
         })?;
         self.release();
         let messages = self.messages.take().and_then(|m| m.join().ok());
@@ -215,23 +227,73 @@ pub(super) fn explain(name: &str, ended: &Ended) -> Failure {
     let said = ended.messages.join(" / ");
     let lower = said.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|w| lower.contains(w));
-    let (reason, remedy) = if says(&["password authentication failed", "wrongpass", "noauth", "access denied", "authentication failed", "invalid username-password", "unauthorized"]) {
-        ("AccessDenied", "check the user name and the password of the Database")
-    } else if says(&["could not translate host name", "name or service not known", "could not resolve", "no such host", "temporary failure in name resolution"]) {
+    let (reason, remedy) = if says(&[
+        "password authentication failed",
+        "wrongpass",
+        "noauth",
+        "access denied",
+        "authentication failed",
+        "invalid username-password",
+        "unauthorized",
+    ]) {
+        (
+            "AccessDenied",
+            "check the user name and the password of the Database",
+        )
+    } else if says(&[
+        "could not translate host name",
+        "name or service not known",
+        "could not resolve",
+        "no such host",
+        "temporary failure in name resolution",
+    ]) {
         ("HostNotFound", "check config.host of the Database")
-    } else if says(&["connection refused", "could not connect", "timeout", "timed out", "no route to host", "deadline exceeded", "connection to server"]) {
-        ("ConnectionFailed", "check config.host and config.port, that the server runs, and network policies")
+    } else if says(&[
+        "connection refused",
+        "could not connect",
+        "timeout",
+        "timed out",
+        "no route to host",
+        "deadline exceeded",
+        "connection to server",
+    ]) {
+        (
+            "ConnectionFailed",
+            "check config.host and config.port, that the server runs, and network policies",
+        )
     } else if says(&["does not exist", "unknown database"]) {
-        ("NotFound", "check config.database and config.tables of the Database")
+        (
+            "NotFound",
+            "check config.database and config.tables of the Database",
+        )
     } else if says(&["permission denied"]) {
         ("PermissionDenied", "grant the user what the message names")
-    } else if says(&["server version mismatch", "aborting because of server version"]) {
-        ("ClientTooOld", "set spec.job.image to an image with a client as new as the server")
+    } else if says(&[
+        "server version mismatch",
+        "aborting because of server version",
+    ]) {
+        (
+            "ClientTooOld",
+            "set spec.job.image to an image with a client as new as the server",
+        )
     } else if says(&["no space left"]) {
-        ("NoSpace", "raise spec.job.workdirSizeLimit or free space on the node")
+        (
+            "NoSpace",
+            "raise spec.job.workdirSizeLimit or free space on the node",
+        )
     } else {
         ("DumpFailed", "see its message")
     };
-    let said = if said.is_empty() { "it said nothing".to_owned() } else { said };
-    Failure::source(reason, format!("{name} ended with {}: {said}: {remedy}", ended.status_text()))
+    let said = if said.is_empty() {
+        "it said nothing".to_owned()
+    } else {
+        said
+    };
+    Failure::source(
+        reason,
+        format!(
+            "{name} ended with {}: {said}: {remedy}",
+            ended.status_text()
+        ),
+    )
 }

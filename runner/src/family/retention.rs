@@ -36,7 +36,11 @@ pub(super) fn apply(context: &Context, family: &Family, one: &Delivered) -> Resu
     let known: BTreeSet<String> = archives.iter().flat_map(|a| a.keys.clone()).collect();
     let old_state = state::old_state(family, &one.path, &one.name);
     let old: Vec<OldEntry> = state::read(one.store.as_ref(), &old_state)?.unwrap_or_default();
-    archives.extend(old.iter().filter_map(|e| old_archive(e, &one.path)).filter(|a| !a.keys.iter().any(|k| known.contains(k))));
+    archives.extend(
+        old.iter()
+            .filter_map(|e| old_archive(e, &one.path))
+            .filter(|a| !a.keys.iter().any(|k| known.contains(k))),
+    );
     archives.sort();
     archives.reverse();
     let newest = archives.first().map(|a| a.keys.clone());
@@ -57,13 +61,19 @@ pub(super) fn apply(context: &Context, family: &Family, one: &Delivered) -> Resu
         if let Some(record) = &archive.record {
             one.store.remove(record)?;
         }
-        tracing::info!(event = "pruned", storage = one.name, key = archive.keys.join(","));
+        tracing::info!(
+            event = "pruned",
+            storage = one.name,
+            key = archive.keys.join(",")
+        );
         removed += 1;
     }
     // gobackup may come back: its list must not name what is gone.
     let left: Vec<&OldEntry> = old
         .iter()
-        .filter(|e| old_archive(e, &one.path).is_none_or(|a| !a.keys.iter().any(|k| gone.contains(k))))
+        .filter(|e| {
+            old_archive(e, &one.path).is_none_or(|a| !a.keys.iter().any(|k| gone.contains(k)))
+        })
         .collect();
     if left.len() != old.len() {
         let text = serde_json::to_vec(&left).unwrap_or_default();
@@ -96,7 +106,8 @@ fn old_archive(entry: &OldEntry, path: &str) -> Option<Archive> {
     } else {
         entry.file_keys.clone()
     };
-    let plain = |n: &String| !n.is_empty() && !n.split('/').any(|part| part == "..") && !n.starts_with('/');
+    let plain =
+        |n: &String| !n.is_empty() && !n.split('/').any(|part| part == "..") && !n.starts_with('/');
     if !names.iter().all(plain) {
         return None;
     }

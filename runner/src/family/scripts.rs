@@ -22,9 +22,12 @@ pub(super) fn tell(context: &Context, field: &str, text: Option<&str>) {
 /// A sentence, if it did not end with status 0.
 pub(super) fn run(context: &Context, text: &str) -> Result<(), String> {
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", text]).env_remove(SPEC_ENV).current_dir("/");
-    let mut running =
-        Running::spawn(command, "script", false, &context.cancel, &context.scrub).map_err(|e| e.message)?;
+    command
+        .args(["-c", text])
+        .env_remove(SPEC_ENV)
+        .current_dir("/");
+    let mut running = Running::spawn(command, "script", false, &context.cancel, &context.scrub)
+        .map_err(|e| e.message)?;
     if let Some(stdout) = running.stdout.take() {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             tracing::info!(client = "script", "{}", context.scrub.clean(&line));
@@ -37,6 +40,9 @@ pub(super) fn run(context: &Context, text: &str) -> Result<(), String> {
     Err(format!(
         "the script ended with {}: {}",
         ended.status_text(),
-        ended.messages.last().map_or("it said nothing", String::as_str)
+        ended
+            .messages
+            .last()
+            .map_or("it said nothing", String::as_str)
     ))
 }

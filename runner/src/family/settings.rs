@@ -31,8 +31,9 @@ impl Family {
         if value.get("plan").is_none() {
             return Ok(None);
         }
-        let spec: FamilyRunSpec = serde_json::from_value(value)
-            .map_err(|e| format!("BACKUP_SPEC can't be read ({e}): use runner and operator of the same version"))?;
+        let spec: FamilyRunSpec = serde_json::from_value(value).map_err(|e| {
+            format!("BACKUP_SPEC can't be read ({e}): use runner and operator of the same version")
+        })?;
         let mut problems = vec![];
         // A Secret that is not optional holds the pod back; a missing file is an optional one.
         let mut load = |name: &str, path: String| -> SecretString {
@@ -67,7 +68,10 @@ impl Family {
     pub fn secrets(&self) -> Vec<String> {
         let mut found = vec![];
         let _ = self.plan.clone().map(&mut |name, secret: SecretString| {
-            if !name.ends_with("/username") && !name.ends_with("/access-key-id") && !name.ends_with("/recipients") {
+            if !name.ends_with("/username")
+                && !name.ends_with("/access-key-id")
+                && !name.ends_with("/recipients")
+            {
                 found.push(secret.expose_secret().to_owned());
             }
         });

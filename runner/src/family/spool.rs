@@ -123,10 +123,17 @@ pub(super) fn spool(
 ) -> Result<Spooled, Failure> {
     let path = work.join(name.replace('/', "_"));
     let written = |e: io::Error| {
-        let reason = if e.kind() == io::ErrorKind::StorageFull { "NoSpace" } else { "WorkdirFailed" };
+        let reason = if e.kind() == io::ErrorKind::StorageFull {
+            "NoSpace"
+        } else {
+            "WorkdirFailed"
+        };
         Failure::other(
             reason,
-            format!("spooling to {} failed: {e}; raise spec.job.workdirSizeLimit or free space on the node", path.display()),
+            format!(
+                "spooling to {} failed: {e}; raise spec.job.workdirSizeLimit or free space on the node",
+                path.display()
+            ),
         )
     };
     let file = File::create(&path).map_err(written)?;
@@ -140,7 +147,10 @@ pub(super) fn spool(
             Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => {
-                return Err(Failure::source("ConnectionLost", format!("reading the client's output failed: {e}")));
+                return Err(Failure::source(
+                    "ConnectionLost",
+                    format!("reading the client's output failed: {e}"),
+                ));
             }
         };
         let chunk = &buffer[..n];
@@ -153,7 +163,11 @@ pub(super) fn spool(
         }
         keep_tail(&mut found.tail, chunk);
         found.bytes += n as u64;
-        context.reporter.counters.raw.fetch_add(n as u64, Ordering::Relaxed);
+        context
+            .reporter
+            .counters
+            .raw
+            .fetch_add(n as u64, Ordering::Relaxed);
     }
     encoder.finish().map_err(written)?;
     found.sha256 = hex(&hash.finalize());

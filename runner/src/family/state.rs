@@ -87,12 +87,21 @@ pub(super) fn join(path: &str, name: &str) -> String {
 /// Key of the run's archive. The first is gobackup's; the next ones add what tells two Backups of
 /// one second apart.
 pub(super) fn key(context: &Context, family: &Family, path: &str, attempt: usize) -> String {
-    let at = context.clock.started.with_timezone(&family.zone).format(FORMAT);
+    let at = context
+        .clock
+        .started
+        .with_timezone(&family.zone)
+        .format(FORMAT);
     let object = &context.settings.identity.object;
     let apart = match attempt {
         0 => String::new(),
         1 => format!(".{}.{}", object.namespace, object.name),
-        _ => format!(".{}.{}.{}", object.namespace, object.name, context.settings.identity.suffix(context.clock.started)),
+        _ => format!(
+            ".{}.{}.{}",
+            object.namespace,
+            object.name,
+            context.settings.identity.suffix(context.clock.started)
+        ),
     };
     let extension = family.plan.compress.codec.extension();
     let encrypted = match &family.plan.encrypt {
@@ -112,7 +121,10 @@ pub(super) fn directory(context: &Context, path: &str) -> String {
 
 /// Key of gobackup's own state file.
 pub(super) fn old_state(family: &Family, path: &str, storage: &str) -> String {
-    join(path, &format!("{STATE}/{}_{storage}.json", family.plan.model))
+    join(
+        path,
+        &format!("{STATE}/{}_{storage}.json", family.plan.model),
+    )
 }
 
 /// Writes the record of a published archive; without one the archive does not count.
@@ -141,8 +153,12 @@ pub(super) fn record(
         stored_sha256: stored.sha256.clone(),
         files: members.iter().filter_map(file).collect(),
     };
-    let text = serde_json::to_vec(&record)
-        .map_err(|e| Failure::other("ManifestFailed", format!("the record can't be written: {e}")))?;
+    let text = serde_json::to_vec(&record).map_err(|e| {
+        Failure::other(
+            "ManifestFailed",
+            format!("the record can't be written: {e}"),
+        )
+    })?;
     let name = key.rsplit('/').next().unwrap_or(key);
     let at = format!("{}/{name}.json", directory(context, &target.path));
     target.store.put(&at, &text).inspect_err(|_| {
@@ -154,7 +170,10 @@ fn file(member: &Member) -> Option<FileRecord> {
     match member {
         Member::Directory { .. } => None,
         Member::File {
-            path, bytes, sha256, ..
+            path,
+            bytes,
+            sha256,
+            ..
         } => Some(FileRecord {
             path: path.clone(),
             bytes: *bytes,
@@ -167,13 +186,17 @@ fn file(member: &Member) -> Option<FileRecord> {
 ///
 /// # Errors
 /// The store refuses.
-pub(super) fn read<T: serde::de::DeserializeOwned>(store: &dyn Store, key: &str) -> Result<Option<T>, Failure> {
+pub(super) fn read<T: serde::de::DeserializeOwned>(
+    store: &dyn Store,
+    key: &str,
+) -> Result<Option<T>, Failure> {
     let Some(reader) = store.open(key)? else {
         return Ok(None);
     };
     let mut text = vec![];
-    reader.take(LARGEST).read_to_end(&mut text).map_err(|e| {
-        Failure::store("NotReadBack", format!("{key} can't be read: {e}"))
-    })?;
+    reader
+        .take(LARGEST)
+        .read_to_end(&mut text)
+        .map_err(|e| Failure::store("NotReadBack", format!("{key} can't be read: {e}")))?;
     Ok(serde_json::from_slice(&text).ok())
 }

@@ -45,7 +45,12 @@ pub(super) struct Delivered {
 /// # Errors
 /// One of them can't be used.
 pub(super) fn open(context: &Context, family: &Family) -> Result<Vec<Target>, Failure> {
-    family.plan.storages.iter().map(|s| one(context, s)).collect()
+    family
+        .plan
+        .storages
+        .iter()
+        .map(|s| one(context, s))
+        .collect()
 }
 
 fn one(context: &Context, storage: &Storage<SecretString>) -> Result<Target, Failure> {
@@ -76,7 +81,10 @@ fn connect(
     match &storage.place {
         Place::Local { volume } => {
             let (root, path) = match volume {
-                Some(_) => (PathBuf::from(format!("{VOLUMES_DIR}/{}", storage.name)), path),
+                Some(_) => (
+                    PathBuf::from(format!("{VOLUMES_DIR}/{}", storage.name)),
+                    path,
+                ),
                 None => (PathBuf::from(&path), String::new()),
             };
             let store = store::open(&Destination::Volume(root), attempt)?;
@@ -114,7 +122,9 @@ fn bucket(s3: &S3<SecretString>) -> settings::S3 {
         endpoint: s3.endpoint.clone(),
         region: Some(s3.region.clone()).filter(|r| !r.is_empty()),
         force_path_style: s3.force_path_style,
-        keys: id.zip(secret).map(|(id, secret)| (id.to_owned().into(), secret.to_owned().into())),
+        keys: id
+            .zip(secret)
+            .map(|(id, secret)| (id.to_owned().into(), secret.to_owned().into())),
         session_token: expose(s3.session_token.as_ref()).map(|t| t.to_owned().into()),
         ca: None,
     }

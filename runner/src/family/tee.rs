@@ -34,7 +34,11 @@ impl Tee {
     ///
     /// # Errors
     /// None of them takes one.
-    pub(super) fn begin(context: &Context, family: &Family, targets: Vec<Target>) -> Result<Self, Failure> {
+    pub(super) fn begin(
+        context: &Context,
+        family: &Family,
+        targets: Vec<Target>,
+    ) -> Result<Self, Failure> {
         let mut tee = Self {
             lanes: vec![],
             failures: vec![],
@@ -46,7 +50,11 @@ impl Tee {
                 Ok((key, upload))
             };
             match begin() {
-                Ok((key, upload)) => tee.lanes.push(Lane { target, key, upload }),
+                Ok((key, upload)) => tee.lanes.push(Lane {
+                    target,
+                    key,
+                    upload,
+                }),
                 Err(e) => tee.lost(&target.name, e),
             }
         }
@@ -66,7 +74,11 @@ impl Tee {
     }
 
     fn lost(&mut self, name: &str, failure: Failure) {
-        tracing::error!(storage = name, reason = failure.reason, "the storage failed");
+        tracing::error!(
+            storage = name,
+            reason = failure.reason,
+            "the storage failed"
+        );
         self.failures.push(Failure {
             message: format!("Storage {name}: {}", failure.message),
             ..failure
@@ -118,7 +130,10 @@ fn free_key(context: &Context, family: &Family, target: &Target) -> Result<Strin
     }
     Err(Failure::store(
         "AlreadyExists",
-        format!("{} exists: run again", state::key(context, family, &target.path, NAMES - 1)),
+        format!(
+            "{} exists: run again",
+            state::key(context, family, &target.path, NAMES - 1)
+        ),
     ))
 }
 
@@ -128,7 +143,10 @@ fn publish(lane: &mut Lane) -> Result<(), Failure> {
     }
     Err(Failure::store(
         "AlreadyExists",
-        format!("{} was made by another run meanwhile: it is left alone; run again", lane.key),
+        format!(
+            "{} was made by another run meanwhile: it is left alone; run again",
+            lane.key
+        ),
     ))
 }
 

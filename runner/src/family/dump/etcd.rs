@@ -19,7 +19,11 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let d = job.database;
     let endpoint = d.host.clone().unwrap_or_default();
     let path = job.work.join(job.work_name("snapshot"));
-    let mut args = vec!["snapshot".to_owned(), "save".to_owned(), path.display().to_string()];
+    let mut args = vec![
+        "snapshot".to_owned(),
+        "save".to_owned(),
+        path.display().to_string(),
+    ];
     args.push(format!("--endpoints={endpoint}"));
     args.extend(d.args.iter().cloned());
     let mut program = Program::new(Program::find(job.context, "etcdctl")?, args);
@@ -30,9 +34,14 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     }
     let (bytes, sha256) = check(&path)?;
     // gobackup puts the file beside a directory of the Database's name.
-    let name = endpoint.split_once("://").map_or(endpoint.as_str(), |(_, rest)| rest).replace('/', "_");
+    let name = endpoint
+        .split_once("://")
+        .map_or(endpoint.as_str(), |(_, rest)| rest)
+        .replace('/', "_");
     Ok(vec![
-        Member::Directory { path: job.at.clone() },
+        Member::Directory {
+            path: job.at.clone(),
+        },
         Member::File {
             path: format!("{}-{name}", job.at),
             spool: path,
@@ -46,18 +55,30 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
 
 /// Length and SHA-256 of the file, if its own hash is right.
 fn check(path: &std::path::Path) -> Result<(u64, String), Failure> {
-    let broken = |what: String| Failure::source("IncompleteDump", format!("the snapshot {what}: it is not kept; run again"));
+    let broken = |what: String| {
+        Failure::source(
+            "IncompleteDump",
+            format!("the snapshot {what}: it is not kept; run again"),
+        )
+    };
     let mut file = File::open(path).map_err(|e| broken(format!("is not there ({e})")))?;
-    let bytes = file.metadata().map_err(|e| broken(format!("can't be read ({e})")))?.len();
+    let bytes = file
+        .metadata()
+        .map_err(|e| broken(format!("can't be read ({e})")))?
+        .len();
     if bytes <= HASH || bytes % 512 != HASH {
-        return Err(broken(format!("of {bytes} bytes has no checksum at its end")));
+        return Err(broken(format!(
+            "of {bytes} bytes has no checksum at its end"
+        )));
     }
     let (mut own, mut whole) = (Sha256::new(), Sha256::new());
     let mut left = bytes - HASH;
     let mut buffer = vec![0; 256 * 1024];
     let mut end = vec![];
     loop {
-        let n = file.read(&mut buffer).map_err(|e| broken(format!("can't be read ({e})")))?;
+        let n = file
+            .read(&mut buffer)
+            .map_err(|e| broken(format!("can't be read ({e})")))?;
         if n == 0 {
             break;
         }

@@ -18,7 +18,10 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
         text(d.org.as_deref().unwrap_or_default()),
     );
     let config = job.private_file("configs", &config)?;
-    let mut args = vec!["backup".to_owned(), format!("--configs-path={}", config.text())];
+    let mut args = vec![
+        "backup".to_owned(),
+        format!("--configs-path={}", config.text()),
+    ];
     args.extend(d.database.iter().map(|b| format!("--bucket={b}")));
     if d.skip_verify {
         args.push("--skip-verify".to_owned());
@@ -30,7 +33,11 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     if !ended.good() {
         return Err(explain("influx", &ended));
     }
-    let members = if out.is_dir() { tree(&out, &job.at)? } else { vec![] };
+    let members = if out.is_dir() {
+        tree(&out, &job.at)?
+    } else {
+        vec![]
+    };
     if !members.iter().any(|m| m.path().ends_with(".manifest")) {
         return Err(Failure::source(
             "IncompleteDump",

@@ -60,7 +60,11 @@ struct Dump<'a> {
 impl Dump<'_> {
     /// A name in the work directory that no other dump of the run has.
     fn work_name(&self, name: &str) -> String {
-        format!("{}-{}-{name}", self.database.engine.as_str(), self.database.name)
+        format!(
+            "{}-{}-{name}",
+            self.database.engine.as_str(),
+            self.database.name
+        )
     }
 
     /// Writes a file that only this user may read, on memory.
@@ -82,7 +86,10 @@ impl Dump<'_> {
             .map_err(|e| {
                 Failure::other(
                     "ScratchFailed",
-                    format!("writing the client's password file in {} failed: {e}", directory.display()),
+                    format!(
+                        "writing the client's password file in {} failed: {e}",
+                        directory.display()
+                    ),
                 )
             })?;
         Ok(guard)
@@ -112,10 +119,16 @@ impl Drop for PrivateFile {
 /// The directory can't be read.
 fn tree(root: &Path, at: &str) -> Result<Vec<Member>, Failure> {
     let failed = |e: std::io::Error| {
-        Failure::other("WorkdirFailed", format!("reading {} failed: {e}", root.display()))
+        Failure::other(
+            "WorkdirFailed",
+            format!("reading {} failed: {e}", root.display()),
+        )
     };
     let mut members = vec![];
-    let mut entries: Vec<_> = std::fs::read_dir(root).map_err(failed)?.collect::<Result<_, _>>().map_err(failed)?;
+    let mut entries: Vec<_> = std::fs::read_dir(root)
+        .map_err(failed)?
+        .collect::<Result<_, _>>()
+        .map_err(failed)?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let path = format!("{at}/{}", entry.file_name().to_string_lossy());

@@ -18,7 +18,11 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
         args.extend(d.host.iter().map(|h| format!("--host={h}")));
         args.extend(d.port.map(|p| format!("--port={p}")));
         args.extend(expose(d.username.as_ref()).map(|u| format!("--username={u}")));
-        args.extend(d.auth_db.iter().map(|a| format!("--authenticationDatabase={a}")));
+        args.extend(
+            d.auth_db
+                .iter()
+                .map(|a| format!("--authenticationDatabase={a}")),
+        );
         if let Some(password) = expose(d.password.as_ref()) {
             secrets.push_str(&format!("password: {}\n", yaml(password)));
         }
@@ -27,8 +31,16 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     if d.oplog {
         args.push("--oplog".to_owned());
     }
-    args.extend(d.exclude_tables.iter().map(|t| format!("--excludeCollection={t}")));
-    args.extend(d.exclude_prefixes.iter().map(|t| format!("--excludeCollectionsWithPrefix={t}")));
+    args.extend(
+        d.exclude_tables
+            .iter()
+            .map(|t| format!("--excludeCollection={t}")),
+    );
+    args.extend(
+        d.exclude_prefixes
+            .iter()
+            .map(|t| format!("--excludeCollectionsWithPrefix={t}")),
+    );
     args.extend(d.args.iter().cloned());
     let config = job.private_file("config", &secrets)?;
     args.push(format!("--config={}", config.text()));
@@ -44,7 +56,10 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
         ));
     }
     let members = tree(&out, &job.at)?;
-    if members.iter().all(|m| m.bytes() == 0 && !m.path().ends_with(".bson")) {
+    if members
+        .iter()
+        .all(|m| m.bytes() == 0 && !m.path().ends_with(".bson"))
+    {
         return Err(Failure::source(
             "IncompleteDump",
             "the dump holds no collection: check config.database and what the user may see",

@@ -1,7 +1,6 @@
 //! MySQL and MariaDB over the network, by the runner's own choice of client and options.
 
 use crds::mysql_backup::TlsMode;
-use secrecy::SecretString;
 
 use crate::dump_reader::DumpReader;
 use crate::failure::Failure;
@@ -19,7 +18,9 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let client = clients.dump(server.as_ref().map(Server::flavour))?.clone();
     let plan = source::plan(&client, server.as_ref(), &source)?;
     for warning in &plan.warnings {
-        context.reporter.warn(&format!("Database {}: {warning}", job.database.name));
+        context
+            .reporter
+            .warn(&format!("Database {}: {warning}", job.database.name));
     }
     let options = options(job, &source, &client, tls)?;
     let mut args = vec![options.argument()];
@@ -27,7 +28,9 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let (dump, output) = source::Dump::start(&client, &args, &context.cancel, &context.scrub)?;
     let mut reader = DumpReader::default();
     let name = job.database.database.as_deref().unwrap_or("all-databases");
-    let spooled = spool(context, job.work, &job.work_name(name), output, |chunk| reader.feed(chunk));
+    let spooled = spool(context, job.work, &job.work_name(name), output, |chunk| {
+        reader.feed(chunk)
+    });
     let spooled = spooled.inspect_err(|_| dump.terminate())?;
     let ended = dump.wait()?;
     if !ended.good() {
@@ -37,7 +40,11 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     if !summary.footer {
         return Err(Failure::source(
             "IncompleteDump",
-            format!("{} ended with status 0 but its dump of {} bytes has no closing line: it is not kept; run again", client.name(), spooled.bytes),
+            format!(
+                "{} ended with status 0 but its dump of {} bytes has no closing line: it is not kept; run again",
+                client.name(),
+                spooled.bytes
+            ),
         ));
     }
     let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
@@ -51,7 +58,12 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
 
 fn source(job: &Dump<'_>) -> Result<Source, Failure> {
     let d = job.database;
-    let skip = |word: &&String| matches!(word.as_str(), "--skip-ssl" | "--ssl=0" | "--ssl-mode=DISABLED" | "--ssl=OFF");
+    let skip = |word: &&String| {
+        matches!(
+            word.as_str(),
+            "--skip-ssl" | "--ssl=0" | "--ssl-mode=DISABLED" | "--ssl=OFF"
+        )
+    };
     let tables = d.exclude_tables.iter().map(|table| {
         let (database, name) = match table.split_once('.') {
             Some((database, name)) => (database.to_owned(), name.to_owned()),
@@ -78,30 +90,51 @@ fn source(job: &Dump<'_>) -> Result<Source, Failure> {
             None => Databases::All,
         },
         exclude_tables: tables.collect::<Result<_, _>>()?,
-        tls: if d.args.iter().any(|w| skip(&w)) { TlsMode::Disabled } else { TlsMode::Preferred },
+        tls: if d.args.iter().any(|w| skip(&w)) {
+            TlsMode::Disabled
+        } else {
+            TlsMode::Preferred
+        },
         ca_file: None,
         extra_args,
     })
 }
 
-fn options(job: &Dump<'_>, source: &Source, client: &Client, tls: bool) -> Result<OptionFile, Failure> {
+fn options(
+    job: &Dump<'_>,
+    source: &Source,
+    client: &Client,
+    tls: bool,
+) -> Result<OptionFile, Failure> {
     let directory = source::scratch_directory(&job.context.settings.scratch)?;
     let nonce = format!("{}-{}", job.context.nonce, job.database.name);
     OptionFile::write(&directory, &nonce, source, client.flavour, tls)
 }
 
 /// Asks the server; one that has no TLS is spoken to without.
-fn observe(job: &Dump<'_>, clients: &Clients, source: &Source) -> Result<(Option<Server>, bool), Failure> {
+fn observe(
+    job: &Dump<'_>,
+    clients: &Clients,
+    source: &Source,
+) -> Result<(Option<Server>, bool), Failure> {
     let Some(sql) = clients.sql(None) else {
         return Ok((None, source.tls != TlsMode::Disabled));
     };
     let ask = |tls: bool| {
         let options = options(job, source, sql, tls)?;
-        source::observe(sql, &options, source, &job.context.cancel, &job.context.scrub)
+        source::observe(
+            sql,
+            &options,
+            source,
+            &job.context.cancel,
+            &job.context.scrub,
+        )
     };
     let _: Flavour = sql.flavour;
     match ask(true) {
-        Err(e) if e.reason == "TlsFailed" && source.tls == TlsMode::Preferred => Ok((Some(ask(false)?), false)),
+        Err(e) if e.reason == "TlsFailed" && source.tls == TlsMode::Preferred => {
+            Ok((Some(ask(false)?), false))
+        }
         other => Ok((Some(other?), true)),
     }
 }

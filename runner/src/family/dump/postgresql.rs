@@ -10,9 +10,16 @@ use super::Dump;
 
 pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let database = job.database;
-    let program = if database.database.is_some() { "pg_dump" } else { "pg_dumpall" };
+    let program = if database.database.is_some() {
+        "pg_dump"
+    } else {
+        "pg_dumpall"
+    };
     let mut program = Program::new(Program::find(job.context, program)?, arguments(job));
-    let passfile = job.private_file("pgpass", &passfile(expose(database.password.as_ref()).unwrap_or_default())?)?;
+    let passfile = job.private_file(
+        "pgpass",
+        &passfile(expose(database.password.as_ref()).unwrap_or_default())?,
+    )?;
     program.env = vec![
         ("PGPASSFILE".to_owned(), passfile.text()),
         ("PGCONNECT_TIMEOUT".to_owned(), "30".to_owned()),
@@ -36,7 +43,9 @@ fn arguments(job: &Dump<'_>) -> Vec<String> {
     match (&d.socket, &d.host) {
         // A socket may be named by its file: the client wants the directory.
         (Some(socket), _) => {
-            let directory = socket.rsplit_once("/.s.PGSQL.").map_or(socket.as_str(), |(d, _)| d);
+            let directory = socket
+                .rsplit_once("/.s.PGSQL.")
+                .map_or(socket.as_str(), |(d, _)| d);
             args.push(format!("--host={directory}"));
         }
         (None, Some(host)) => args.push(format!("--host={host}")),
@@ -46,10 +55,18 @@ fn arguments(job: &Dump<'_>) -> Vec<String> {
     args.extend(expose(d.username.as_ref()).map(|u| format!("--username={u}")));
     if d.database.is_some() {
         args.extend(d.tables.iter().map(|t| format!("--table={t}")));
-        args.extend(d.exclude_tables.iter().map(|t| format!("--exclude-table={t}")));
+        args.extend(
+            d.exclude_tables
+                .iter()
+                .map(|t| format!("--exclude-table={t}")),
+        );
     }
     args.extend(d.args.iter().cloned());
-    args.extend(d.database.iter().map(|name| format!("--dbname={}", quoted(name))));
+    args.extend(
+        d.database
+            .iter()
+            .map(|name| format!("--dbname={}", quoted(name))),
+    );
     args
 }
 
@@ -65,7 +82,9 @@ fn quoted(name: &str) -> String {
 /// Any host, port, database and user: the file serves one client.
 fn passfile(password: &str) -> Result<String, Failure> {
     if password.contains(['\n', '\0']) {
-        return Err(Failure::settings("the password holds a line end, which the client can't take"));
+        return Err(Failure::settings(
+            "the password holds a line end, which the client can't take",
+        ));
     }
     let escaped = password.replace('\\', r"\\").replace(':', r"\:");
     Ok(format!("*:*:*:*:{escaped}\n"))
@@ -76,15 +95,22 @@ fn check(name: &str, ended: &Ended, spooled: &Spooled) -> Result<(), Failure> {
         return Err(explain(name, ended));
     }
     let tail = String::from_utf8_lossy(&spooled.tail);
-    let complete = ["-- PostgreSQL database dump complete", "-- PostgreSQL database cluster dump complete"]
-        .iter()
-        .any(|footer| tail.contains(footer));
+    let complete = [
+        "-- PostgreSQL database dump complete",
+        "-- PostgreSQL database cluster dump complete",
+    ]
+    .iter()
+    .any(|footer| tail.contains(footer));
     // The custom and tar formats of `args` have no footer; the client writes their index last.
-    let text = !spooled.head.starts_with(b"PGDMP") && spooled.head.get(257..262).is_none_or(|m| m != b"ustar");
+    let text = !spooled.head.starts_with(b"PGDMP")
+        && spooled.head.get(257..262).is_none_or(|m| m != b"ustar");
     if spooled.bytes == 0 || (text && !complete) {
         return Err(Failure::source(
             "IncompleteDump",
-            format!("{name} ended with status 0 but its dump of {} bytes has no closing line: it is not kept; run again", spooled.bytes),
+            format!(
+                "{name} ended with status 0 but its dump of {} bytes has no closing line: it is not kept; run again",
+                spooled.bytes
+            ),
         ));
     }
     Ok(())

@@ -18,9 +18,14 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let spooled = match &job.database.copy_from {
         Some(path) => {
             let file = File::open(path).map_err(|e| {
-                Failure::source("NotFound", format!("{path} can't be read: {e}; check config.rdb_path and the volume"))
+                Failure::source(
+                    "NotFound",
+                    format!("{path} can't be read: {e}; check config.rdb_path and the volume"),
+                )
             })?;
-            spool(job.context, job.work, &job.work_name(NAME), file, |c| crc.feed(c))?
+            spool(job.context, job.work, &job.work_name(NAME), file, |c| {
+                crc.feed(c)
+            })?
         }
         None => over_the_network(job, &mut crc)?,
     };
@@ -55,9 +60,14 @@ fn over_the_network(job: &Dump<'_>, crc: &mut Crc64) -> Result<Spooled, Failure>
     }
     let opened = File::open(&fifo).map_err(|e| {
         let said = ended.messages.join(" / ");
-        Failure::source("IncompleteDump", format!("redis-cli ended well but left no file ({e}): {said}"))
+        Failure::source(
+            "IncompleteDump",
+            format!("redis-cli ended well but left no file ({e}): {said}"),
+        )
     })?;
-    let spooled = spool(job.context, job.work, &job.work_name(NAME), opened, |c| crc.feed(c));
+    let spooled = spool(job.context, job.work, &job.work_name(NAME), opened, |c| {
+        crc.feed(c)
+    });
     let _ = std::fs::remove_file(&fifo);
     spooled
 }
@@ -67,7 +77,10 @@ fn check(spooled: &Spooled, crc: &Crc64) -> Result<(), Failure> {
     let incomplete = |what: &str| {
         Err(Failure::source(
             "IncompleteDump",
-            format!("the snapshot of {} bytes {what}: it is not kept; run again", spooled.bytes),
+            format!(
+                "the snapshot of {} bytes {what}: it is not kept; run again",
+                spooled.bytes
+            ),
         ))
     };
     if !spooled.head.starts_with(b"REDIS") && !spooled.head.starts_with(b"VALKEY") {
@@ -97,7 +110,13 @@ impl Crc64 {
     fn new() -> Self {
         let mut table = [0; 256];
         for (byte, entry) in (0_u64..).zip(table.iter_mut()) {
-            *entry = (0..8).fold(byte, |c, _| if c & 1 == 1 { (c >> 1) ^ 0x95ac_9329_ac4b_c9b5 } else { c >> 1 });
+            *entry = (0..8).fold(byte, |c, _| {
+                if c & 1 == 1 {
+                    (c >> 1) ^ 0x95ac_9329_ac4b_c9b5
+                } else {
+                    c >> 1
+                }
+            });
         }
         Self {
             table,
@@ -141,7 +160,11 @@ mod tests {
         let mut crc = Crc64::new();
         crc.feed(body);
         crc.feed(&[0; 8]);
-        let whole: Vec<u8> = body.iter().copied().chain(crc.value().to_le_bytes()).collect();
+        let whole: Vec<u8> = body
+            .iter()
+            .copied()
+            .chain(crc.value().to_le_bytes())
+            .collect();
         let spooled = |data: &[u8]| Spooled {
             bytes: data.len() as u64,
             head: data.to_vec(),
