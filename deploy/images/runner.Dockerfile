@@ -2,7 +2,7 @@
 # puts it into the build context, so that this file builds unchanged with docker and with buildah.
 FROM debian:bookworm-slim
 RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends mariadb-client ca-certificates tzdata zstd \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends mariadb-client postgresql-client redis-tools etcd-client lzip lzop ncompress ca-certificates tzdata zstd \
  && rm -rf /var/lib/apt/lists/*
 COPY backup-runner /usr/local/bin/backup-runner
 USER 65532:65532
