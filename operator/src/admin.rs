@@ -1,14 +1,18 @@
 //! /healthz, /readyz and /metrics.
 
+use std::convert::Infallible;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use axum::Router;
+use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
@@ -49,9 +53,55 @@ pub async fn serve_metrics(
 ) -> anyhow::Result<()> {
     let text = move || async move {
         let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        ([(header::CONTENT_TYPE, kind)], metrics.text()).into_response()
+        ([(header::CONTENT_TYPE, kind)], stream(metrics)).into_response()
     };
     serve(address, Router::new().route("/metrics", get(text)), stop).await
+}
+
+/// Bytes sent at a time.
+const CHUNK: usize = 32 * 1024;
+/// Chunks made ahead of the network.
+const AHEAD: usize = 2;
+
+/// The text of /metrics in chunks, so that many objects do not make it a burden on memory.
+fn stream(metrics: Metrics) -> Body {
+    let (sender, receiver) = mpsc::channel(AHEAD);
+    tokio::task::spawn_blocking(move || {
+        let mut sink = Sink {
+            sender,
+            chunk: String::new(),
+        };
+        // A scraper that went away ends it; one that is cut off misses the end mark.
+        let _ = metrics.write(&mut sink).and_then(|()| sink.flush());
+    });
+    let chunks = futures::stream::unfold(receiver, |mut receiver| async {
+        let chunk = receiver.recv().await?;
+        Some((Ok::<String, Infallible>(chunk), receiver))
+    });
+    Body::from_stream(chunks)
+}
+
+/// Collects text to chunks and sends them, waiting for the network.
+struct Sink {
+    sender: mpsc::Sender<String>,
+    chunk: String,
+}
+
+impl Sink {
+    fn flush(&mut self) -> fmt::Result {
+        let chunk = std::mem::take(&mut self.chunk);
+        self.sender.blocking_send(chunk).map_err(|_| fmt::Error)
+    }
+}
+
+impl fmt::Write for Sink {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.chunk.push_str(text);
+        if self.chunk.len() < CHUNK {
+            return Ok(());
+        }
+        self.flush()
+    }
 }
 
 async fn serve(address: SocketAddr, routes: Router, stop: CancellationToken) -> anyhow::Result<()> {

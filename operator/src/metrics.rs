@@ -1,5 +1,11 @@
-//! What /metrics shows of the operator itself.
+//! What /metrics shows: of the operator itself, and of the users' objects. docs/metrics.md lists it.
 
+mod collector;
+mod series;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
 use std::sync::Arc;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -9,6 +15,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+
+pub(crate) use self::collector::{Objects, Row, Source};
+pub(crate) use self::series::{Live, Series};
 
 /// Outcome of a reconcile.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -33,6 +42,13 @@ pub struct Metrics {
     pub(crate) queue: Gauge,
     pub(crate) start_skew: Histogram,
     pub(crate) leader: Gauge,
+    pub(crate) objects: Objects,
+}
+
+/// Version of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Build {
+    version: &'static str,
 }
 
 impl Default for Metrics {
@@ -44,46 +60,76 @@ impl Default for Metrics {
 impl Metrics {
     /// Registers every series; `more` may add collectors.
     pub fn new(more: impl FnOnce(&mut Registry)) -> Self {
+        let metrics = Self::unregistered();
         let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        more(&mut registry);
+        Self {
+            registry: Arc::new(registry),
+            ..metrics
+        }
+    }
+
+    fn unregistered() -> Self {
         let reconciles = Family::<Outcome, Counter>::default();
-        let writes = Family::<Write, Counter>::default();
-        let queue = Gauge::default();
-        let leader = Gauge::default();
-        let start_skew = Histogram::new(exponential_buckets(0.05, 2.0, 14));
+        // A counter that begins with its first event hides that event from rate().
+        for result in ["ok", "conflict", "error"] {
+            drop(reconciles.get_or_create(&Outcome { result }));
+        }
+        Self {
+            registry: Arc::default(),
+            reconciles,
+            writes: Family::default(),
+            queue: Gauge::default(),
+            start_skew: Histogram::new(exponential_buckets(0.05, 2.0, 14)),
+            leader: Gauge::default(),
+            objects: Objects::default(),
+        }
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        let build = Family::<Build, Gauge>::default();
+        let version = crds::VERSION;
+        build.get_or_create(&Build { version }).set(1);
+        registry.register(
+            "backup_operator_build_info",
+            "Version of the operator; always 1",
+            build,
+        );
         registry.register(
             "backup_operator_reconciles",
             "Reconciles by result",
-            reconciles.clone(),
+            self.reconciles.clone(),
         );
         registry.register(
             "backup_operator_api_writes",
-            "Writes to the API server by answer",
-            writes.clone(),
+            "Writes to the API server by answer; code 0 is none",
+            self.writes.clone(),
         );
         registry.register(
             "backup_operator_queue_length",
             "Objects that wait for a worker",
-            queue.clone(),
+            self.queue.clone(),
         );
         registry.register(
             "backup_operator_leader",
             "1 while this process may write",
-            leader.clone(),
+            self.leader.clone(),
         );
         registry.register(
             "mysqlbackup_start_skew_seconds",
             "Seconds from slot to created Job",
-            start_skew.clone(),
+            self.start_skew.clone(),
         );
-        more(&mut registry);
-        Self {
-            registry: Arc::new(registry),
-            reconciles,
-            writes,
-            queue,
-            start_skew,
-            leader,
-        }
+        registry.register_collector(Box::new(self.objects.clone()));
+    }
+
+    /// Writes the text of /metrics in pieces: with many objects it is large.
+    ///
+    /// # Errors
+    /// If `sink` refuses a piece.
+    pub fn write(&self, sink: &mut impl fmt::Write) -> fmt::Result {
+        encode(sink, &self.registry)
     }
 
     /// The text of /metrics.
@@ -91,7 +137,7 @@ impl Metrics {
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a String does not fail.
-        let _ = encode(&mut text, &self.registry);
+        let _ = self.write(&mut text);
         text
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::digest::Kept;
 use super::queue::Key;
 use crate::engine::{JobDigest, PodDigest, StartFailure};
+use crate::metrics::{Live, Series};
 
 /// One object and what belongs to it.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ struct Entry {
     pods: Vec<PodDigest>,
     failures: Vec<StartFailure>,
     foreign: Option<Box<str>>,
+    /// What /metrics shows of the object; made at a scrape, dropped when the object changes.
+    series: Option<Arc<Series>>,
 }
 
 impl Entry {
@@ -79,6 +82,7 @@ impl Store {
             entry.namespace = kept.namespace().into();
             let bytes = serde_json::to_vec(kept).unwrap_or_default();
             entry.object = Some((kind, bytes.into()));
+            entry.series = None;
             true
         })
     }
@@ -90,6 +94,7 @@ impl Store {
             entry.resource_version = Box::default();
             entry.failures = Vec::new();
             entry.foreign = None;
+            entry.series = None;
         })
         .0
     }
@@ -202,6 +207,41 @@ impl Store {
             failures: entry.failures.clone(),
             foreign: entry.foreign.as_deref().map(str::to_owned),
         })
+    }
+
+    /// UIDs of all objects.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        let entries = self.lock();
+        let known = entries.iter().filter(|(_, e)| e.object.is_some());
+        known.map(|(k, _)| k.clone()).collect()
+    }
+
+    /// What /metrics shows of an object. `make` is called, outside the lock, if the object changed
+    /// since the last scrape.
+    pub(crate) fn series(
+        &self,
+        key: &Key,
+        make: impl FnOnce(usize, &Kept) -> Series,
+    ) -> Option<(Arc<Series>, Live)> {
+        let (live, kind, bytes) = {
+            let entries = self.lock();
+            let entry = entries.get(key)?;
+            let live = Live::of(&entry.jobs, &entry.pods);
+            if let Some(series) = &entry.series {
+                return Some((series.clone(), live));
+            }
+            let (kind, bytes) = entry.object.as_ref()?;
+            (live, *kind, bytes.clone())
+        };
+        let kept: Kept = serde_json::from_slice(&bytes).ok()?;
+        let series = Arc::new(make(kind, &kept));
+        let mut entries = self.lock();
+        let unchanged =
+            |e: &&mut Entry| e.object.is_some() && *e.resource_version == *kept.resource_version;
+        if let Some(entry) = entries.get_mut(key).filter(unchanged) {
+            entry.series = Some(series.clone());
+        }
+        Some((series, live))
     }
 
     /// UIDs of all objects of a kind in a scope.

@@ -1,0 +1,262 @@
+//! What is kept of one object for its series. PURE.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use crds::ScheduleStatus;
+use crds::condition::{self, VERIFIED};
+use crds::request::Action;
+use crds::run::{Run, RunResult};
+use crds::schedule::{DstPolicy, Schedule};
+use crds::status::Totals;
+use crds::time::{from_k8s, parse_rfc3339};
+use serde_json::Value;
+
+use crate::engine::{JobDigest, Object, PodDigest, Settings};
+
+/// Fewest other runs whose sizes say what is usual.
+const ENOUGH: usize = 3;
+
+/// One object, cut to what its series need.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Series {
+    pub(super) kind: Box<str>,
+    pub(super) namespace: Box<str>,
+    pub(super) name: Box<str>,
+    pub(super) schedule: Box<str>,
+    pub(super) zone: Option<Box<str>>,
+    dst: DstPolicy,
+    pub(super) created: DateTime<Utc>,
+    /// What `@every` counts from.
+    pub(super) anchor: DateTime<Utc>,
+    /// Slots up to it are no reason to call the object overdue.
+    pub(super) since: DateTime<Utc>,
+    /// Slot, or start, of the newest good run.
+    pub(super) good: Option<DateTime<Utc>>,
+    pub(super) last_run: Option<DateTime<Utc>>,
+    pub(super) last_success: Option<DateTime<Utc>>,
+    pub(super) last_verified: Option<DateTime<Utc>>,
+    pub(super) next: Option<DateTime<Utc>>,
+    pub(super) suspended: Option<DateTime<Utc>>,
+    pub(super) accepted: bool,
+    pub(super) verification_failed: bool,
+    /// Every so many good runs are verified by restore; 0 if none.
+    pub(super) verify_every: u32,
+    /// Seconds that a start may take: spread and startup deadline.
+    pub(super) start_allowance: i64,
+    /// Seconds of the newest good run.
+    pub(super) duration: Option<i64>,
+    pub(super) size: i64,
+    pub(super) usual_size: i64,
+    pub(super) failures: i32,
+    pub(super) waiting: u32,
+    pub(super) totals: Totals,
+}
+
+impl Series {
+    /// Of an object as read. `settings` is `None` if the spec does not fit its type.
+    pub(crate) fn of(
+        object: &Object,
+        spec: &Value,
+        settings: Option<&Settings>,
+        accepted: bool,
+        status: &ScheduleStatus,
+    ) -> Self {
+        let unknown = Settings::default();
+        let settings = settings.unwrap_or(&unknown);
+        let time = |at: &Option<_>| at.as_ref().map(from_k8s);
+        let newest = good(status).next();
+        let schedule = status.schedule.as_ref();
+        let suspended = time(&status.suspended_since).unwrap_or(object.created);
+        Self {
+            kind: object.kind.as_str().into(),
+            namespace: object.namespace.as_str().into(),
+            name: object.name.as_str().into(),
+            schedule: settings.schedule.as_deref().unwrap_or_default().into(),
+            zone: settings.time_zone.as_deref().map(Into::into),
+            dst: settings.dst_policy,
+            created: object.created,
+            anchor: schedule
+                .and_then(|s| time(&s.anchor))
+                .unwrap_or(object.created),
+            since: since(object, status),
+            good: newest
+                .and_then(|r| time(&r.slot).or(time(&r.start_time)))
+                .or(time(&status.last_successful_time)),
+            last_run: status
+                .runs
+                .iter()
+                .filter(|r| finished(r))
+                .filter_map(|r| time(&r.completion_time))
+                .max(),
+            last_success: time(&status.last_successful_time),
+            last_verified: time(&status.last_verified_time),
+            next: time(&status.next_schedule_time),
+            suspended: settings.suspend.then_some(suspended),
+            accepted,
+            verification_failed: condition::get(&status.conditions, VERIFIED)
+                .is_some_and(|c| c.status == "False"),
+            verify_every: verify_every(spec),
+            start_allowance: settings.startup_deadline + settings.jitter_seconds.max(0),
+            duration: newest.and_then(duration),
+            size: sizes(status).next().unwrap_or(0),
+            usual_size: usual_size(status),
+            failures: status.consecutive_failures.unwrap_or(0),
+            waiting: waiting(status),
+            totals: status.totals.unwrap_or_default(),
+        }
+    }
+
+    /// The schedule, if there is one and it parses.
+    pub(super) fn parsed(&self) -> Option<Schedule> {
+        if self.schedule.is_empty() {
+            return None;
+        }
+        let schedule = Schedule::parse(&self.schedule, self.zone.as_deref()).ok()?;
+        Some(schedule.with_dst_policy(self.dst))
+    }
+}
+
+/// The newest instant from which slots count: creation, an edit of the schedule, a resumption, or
+/// the end of what the user said to skip.
+fn since(object: &Object, status: &ScheduleStatus) -> DateTime<Utc> {
+    let skip = object.annotations.get(crds::labels::SKIP_SLOTS_UNTIL);
+    let edited = status.schedule.as_ref().and_then(|s| s.since.as_ref());
+    [edited, status.resumed_at.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(from_k8s)
+        .chain(skip.and_then(|text| parse_rfc3339(text)))
+        .fold(object.created, DateTime::max)
+}
+
+fn finished(run: &Run) -> bool {
+    matches!(run.result, RunResult::Succeeded | RunResult::Failed)
+}
+
+/// Good runs, newest first.
+fn good(status: &ScheduleStatus) -> impl Iterator<Item = &Run> {
+    let runs = status.runs.iter();
+    runs.filter(|r| r.result == RunResult::Succeeded)
+}
+
+/// Sizes of good runs, newest first.
+fn sizes(status: &ScheduleStatus) -> impl Iterator<Item = i64> {
+    good(status).filter_map(|r| r.stored_bytes)
+}
+
+/// The median size of the good runs before the newest; 0 while they are too few.
+fn usual_size(status: &ScheduleStatus) -> i64 {
+    let mut others: Vec<i64> = sizes(status).skip(1).collect();
+    if others.len() < ENOUGH {
+        return 0;
+    }
+    others.sort_unstable();
+    others[others.len() / 2]
+}
+
+fn duration(run: &Run) -> Option<i64> {
+    let (start, end) = (run.start_time.as_ref()?, run.completion_time.as_ref()?);
+    Some((from_k8s(end) - from_k8s(start)).num_seconds().max(0))
+}
+
+fn waiting(status: &ScheduleStatus) -> u32 {
+    let waits = |r: &&Run| r.result == RunResult::Waiting;
+    u32::try_from(status.runs.iter().filter(waits).count()).unwrap_or(u32::MAX)
+}
+
+/// `spec.verify`: how often artefacts are verified by restore.
+fn verify_every(spec: &Value) -> u32 {
+    let Some(verify) = spec.get("verify") else {
+        return 0;
+    };
+    if verify.get("mode").and_then(Value::as_str) != Some("Restore") {
+        return 0;
+    }
+    let every = verify.get("every").and_then(Value::as_u64).unwrap_or(1);
+    u32::try_from(every).unwrap_or(u32::MAX)
+}
+
+/// What the object's Jobs say at the moment of the scrape.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Live {
+    /// Backup Jobs that are not finished.
+    pub(super) active: u32,
+    /// One of them runs its container.
+    pub(super) running: bool,
+    /// Creation of the oldest of them whose container does not run yet.
+    pub(super) pending: Option<DateTime<Utc>>,
+}
+
+impl Live {
+    /// Of an object's Jobs and pods.
+    pub(crate) fn of(jobs: &[JobDigest], pods: &[PodDigest]) -> Self {
+        let mut live = Self::default();
+        let active = |j: &&JobDigest| j.is_active() && j.action == Action::Backup;
+        for job in jobs.iter().filter(active) {
+            live.active += 1;
+            let runs = job.ran || pods.iter().any(|p| p.job_uid == job.uid && p.started);
+            if runs {
+                live.running = true;
+            } else if live.pending.is_none_or(|at| job.created < at) {
+                live.pending = Some(job.created);
+            }
+        }
+        live
+    }
+}
+
+/// What depends on the time of the scrape.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outlook {
+    /// Seconds between the slots around now; 0 without a schedule.
+    pub(super) interval: i64,
+    /// A slot came due and nothing good came of it, or of a later one, in the time it may take.
+    pub(super) overdue: bool,
+}
+
+/// Least time that a slot is given.
+const LEAST: i64 = 600;
+/// Time given to the first run of an object with a short interval.
+const FIRST_RUN: i64 = 3600;
+
+/// Interval, and whether the object is overdue. A slot is given: spread, startup deadline and
+/// twice the duration of the newest good run, at least ten minutes. While the first run ever is
+/// running it is given the interval, at least an hour. A suspended object is not overdue.
+pub(crate) fn outlook(series: &Series, live: Live, now: DateTime<Utc>) -> Outlook {
+    let Some(schedule) = series.parsed() else {
+        return Outlook::default();
+    };
+    let interval = interval(&schedule, series.anchor, now);
+    let work = match series.duration {
+        Some(seconds) => seconds.saturating_mul(2),
+        None if live.running => interval.max(FIRST_RUN),
+        None => 0,
+    };
+    let grace = LEAST.max(series.start_allowance.saturating_add(work));
+    let from = series.good.map_or(series.since, |g| g.max(series.since));
+    let due = schedule.next_after(from, series.anchor);
+    let late = due.is_some_and(|slot| (now - slot).num_seconds() > grace);
+    Outlook {
+        interval,
+        overdue: late && series.suspended.is_none(),
+    }
+}
+
+/// Seconds between the newest slot up to `now` and the next; before the first slot, between the
+/// next two.
+fn interval(schedule: &Schedule, anchor: DateTime<Utc>, now: DateTime<Utc>) -> i64 {
+    if let Some(width) = schedule.is_every() {
+        return i64::try_from(width.as_secs()).unwrap_or(i64::MAX);
+    }
+    let Some(next) = schedule.next_after(now, anchor) else {
+        return 0;
+    };
+    let newest = schedule.newest_in(now - TimeDelta::days(10 * 366), now, anchor);
+    let (from, to) = match newest {
+        Some(newest) => (newest, next),
+        None => match schedule.next_after(next, anchor) {
+            Some(after) => (next, after),
+            None => return 0,
+        },
+    };
+    (to - from).num_seconds()
+}
