@@ -35,7 +35,7 @@ pub(crate) struct CreateMysql {
     /// Name of the object, at most 52 characters
     pub(crate) name: String,
     /// Cron expression of five fields, @daily and the like, or @every 6h
-    #[arg(long, value_name = "EXPRESSION")]
+    #[arg(long, value_name = "EXPRESSION", allow_hyphen_values = true)]
     pub(crate) schedule: String,
     /// IANA name of the schedule's zone; UTC if unset
     #[arg(long, value_name = "ZONE")]

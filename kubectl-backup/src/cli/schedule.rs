@@ -25,10 +25,19 @@ pub(crate) enum ScheduleVerb {
 #[derive(Args, Debug)]
 pub(crate) struct Explain {
     /// Cron expression of five fields, @daily and the like, or @every 6h
-    #[arg(value_name = "EXPRESSION", required_unless_present = "schedule")]
+    #[arg(
+        value_name = "EXPRESSION",
+        required_unless_present = "schedule",
+        allow_hyphen_values = true
+    )]
     pub(crate) expression: Option<String>,
     /// The expression, as a flag
-    #[arg(long, value_name = "EXPRESSION", conflicts_with = "expression")]
+    #[arg(
+        long,
+        value_name = "EXPRESSION",
+        conflicts_with = "expression",
+        allow_hyphen_values = true
+    )]
     pub(crate) schedule: Option<String>,
     /// Where and how many.
     #[command(flatten)]
@@ -42,7 +51,12 @@ pub(crate) struct Next {
     #[arg(value_name = "TYPE/NAME", required_unless_present = "schedule")]
     pub(crate) name: Option<String>,
     /// An expression instead of an object
-    #[arg(long, value_name = "EXPRESSION", conflicts_with = "name")]
+    #[arg(
+        long,
+        value_name = "EXPRESSION",
+        conflicts_with = "name",
+        allow_hyphen_values = true
+    )]
     pub(crate) schedule: Option<String>,
     /// Where and how many.
     #[command(flatten)]
@@ -53,7 +67,7 @@ pub(crate) struct Next {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Preview {
     /// IANA name of the schedule's zone; UTC if unset
-    #[arg(long, value_name = "ZONE")]
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
     pub(crate) time_zone: Option<String>,
     /// Instant after which runs are shown, RFC 3339; now if unset
     #[arg(long, value_name = "TIME")]

@@ -56,7 +56,7 @@ pub(crate) fn bytes(count: i64) -> String {
         scale *= 1024;
         unit += 1;
     }
-    let tenths = i128::from(count) * 10 / i128::from(scale);
+    let tenths = (i128::from(count) * 10 + i128::from(scale / 2)) / i128::from(scale);
     if unit == 0 || tenths >= 100 {
         return format!("{}{}", tenths / 10, UNITS[unit]);
     }
@@ -121,7 +121,7 @@ mod tests {
             (10 * 1024, "10KiB"),
             (1_932_735_283, "1.8GiB"),
             (642_000_000, "612MiB"),
-            (i64::MAX, "8191PiB"),
+            (i64::MAX, "8192PiB"),
         ];
         for (count, want) in rows {
             assert_eq!(bytes(count), want, "{count}");

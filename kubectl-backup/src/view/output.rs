@@ -12,24 +12,22 @@ pub(crate) fn structured(value: &Value, format: StructuredOutput) -> String {
     }
 }
 
-/// Marks text that must be quoted, until the emitter has decided how to write it.
-const QUOTED: &str = "QUOTED-FOR-YAML-1-1-";
+/// Marks the end of text that must be quoted, until the emitter has decided how to write it.
+const QUOTED: &str = "-QUOTED-FOR-YAML-1-1";
 
 /// YAML whose text is text for readers of YAML 1.1 too: kubectl reads a bare `yes` as a boolean,
 /// the emitter writes for YAML 1.2.
 fn yaml(value: &Value) -> String {
     let text = serde_yaml::to_string(&marked(value)).unwrap_or_default();
-    let mut parts = text.split(QUOTED);
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let end = part.find(|c: char| !is_word(c)).unwrap_or(part.len());
-        // The colon of a key is no part of the key.
-        let end = if part[..end].ends_with(':') {
-            end - 1
+    let mut parts = text.split(QUOTED).peekable();
+    let mut out = String::new();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            out.push_str(part);
         } else {
-            end
-        };
-        out.push_str(&format!("'{}'{}", &part[..end], &part[end..]));
+            let start = part.rfind(|c: char| !is_word(c)).map_or(0, |at| at + 1);
+            out.push_str(&format!("{}'{}'", &part[..start], &part[start..]));
+        }
     }
     out
 }
@@ -37,7 +35,7 @@ fn yaml(value: &Value) -> String {
 fn marked(value: &Value) -> Value {
     let mark = |text: &str| {
         if is_ambiguous(text) {
-            format!("{QUOTED}{text}")
+            format!("{text}{QUOTED}")
         } else {
             text.to_owned()
         }

@@ -103,8 +103,32 @@ fn variables_are_text_after_a_round_trip_through_yaml_1_1() {
             "yaml",
         ])
         .ok();
-    insta::assert_snapshot!(ran.out, @r"
-    ");
+    snapbox::assert_data_eq!(
+        ran.out,
+        snapbox::str![[r#"
+apiVersion: batch.isekiro.com/v1
+kind: MysqlBackup
+metadata:
+  name: x
+  namespace: prod
+spec:
+  backupEnvs:
+  - name: PORT
+    value: '3306'
+  - name: PASSWORD
+    value: '0123'
+  - name: FLAG
+    value: 'yes'
+  - name: E
+    value: '1e3'
+  - name: 'N'
+    value: 'n'
+  concurrencyPolicy: Allow
+  restartPolicy: Never
+  schedule: 0 3 * * *
+
+"#]]
+    );
     assert!(fake.seen().is_empty(), "a client dry run sends nothing");
     assert!(!ran.err.contains("0123"), "{}", ran.err);
 }

@@ -45,8 +45,37 @@ fn the_chain_with_one_piece_of_advice() {
     let ran = Config::new(&fake).run(&["describe", "shop"]).ok();
     assert!(!ran.out.contains("S3cr3t"), "{}", ran.out);
     let stable: Vec<&str> = ran.out.lines().filter(|l| !l.contains(" ago")).collect();
-    insta::assert_snapshot!(stable.join("\n"), @r"
-    ");
+    snapbox::assert_data_eq!(
+        stable.join("\n"),
+        snapbox::str![[r#"
+Name:          shop
+Kind:          MysqlBackup (batch.isekiro.com/v1)
+Namespace:     prod
+Schedule:      0 2 * * *  "at 02:00 every day"  (Europe/Berlin)
+Next runs:     none while suspended
+Suspended:     yes
+Database:      mysql://db.prod:3306
+Storage:       /mnt  encryption: off  retention: 24h
+Environment:
+  HOST: db.prod
+  PORT: 3306
+  USERNAME: backup
+  PASSWORD: ******
+  APIURL: ******
+  TOKEN: <secret s, key k>
+  SQLPATH: /mnt
+  EXPIREAT: 24h
+Last success:  <never>   consecutive failures: 0
+Slots:         7 due, 5 succeeded, 1 failed, 0 skipped, 1 missed; 2 manual runs
+Missed:        1 from 2026-01-03T02:00:00+01:00 to 2026-01-03T02:00:00+01:00: Outage
+Last runs:     ✔ ✖   (oldest to newest)
+Run:           shop-2  failed after 31s in phase "Connecting": access denied for user 'backup'@'10.1.2.3' (AccessDenied)
+Job:           job/shop-2 is gone
+Pods:          <none>
+Events:        <none>
+Hint:          correct user or password in the Secret, then: kubectl backup run-now mysqlbackup/shop --wait
+"#]]
+    );
 }
 
 #[test]

@@ -6,8 +6,42 @@ use super::{Config, Ran, bare};
 #[test]
 fn short_help() {
     let ran = Ran::of(bare().arg("-h").output().unwrap()).ok();
-    insta::assert_snapshot!(ran.out, @r"
-    ");
+    snapbox::assert_data_eq!(
+        ran.out,
+        snapbox::str![[r#"
+Create, list, trigger, suspend and inspect database backups
+
+Usage: kubectl backup [OPTIONS] [COMMAND]
+
+Commands:
+  create    Create a backup object
+  list      List backup objects: schedule, last result, next run [aliases: ls, get]
+  runs      List runs, newest first [alias: history]
+  describe  Show one object with its runs, pods, events and one piece of advice [alias: show]
+  run-now   Start a backup now [aliases: run, trigger]
+  wait      Wait for a run and exit with its result
+  cancel    End a running backup
+  suspend   Start no more slots of a schedule
+  resume    Start slots of a schedule again
+  logs      Print the log of a run
+  delete    Delete backup objects; what they stored stays
+  schedule  Explain schedules, and preview their runs
+  version   Show the versions of plugin, operator and server
+  help      Print this message or the help of the given subcommand(s)
+
+Options:
+  -h, --help  Print help (see more with '--help')
+
+Flags of every verb:
+  -y, --yes  Answer every question with yes
+
+Connection flags, as kubectl's:
+      --kubeconfig <FILE>      Path to the kubeconfig file to use
+      --context <NAME>         The name of the kubeconfig context to use
+  -n, --namespace <NAMESPACE>  The namespace to act in; the context's if unset
+
+"#]]
+    );
 }
 
 #[test]

@@ -26,11 +26,11 @@ fn four(fake: &Fake) {
         "schedule": { "text": "0 2 * * *", "timeZone": "Europe/Berlin" }, "activeCount": 0,
         "lastScheduleTime": ago(9), "lastResult": "Succeeded", "lastSuccessfulTime": ago(9), "lastSize": "1.8GiB",
         "nextScheduleTime": soon(16), "consecutiveFailures": 0, "conditions": ready,
-        "runs": [{ "name": "shop-1", "trigger": "Schedule", "result": "Succeeded", "startTime": "2026-01-02T02:00:00Z", "completionTime": "2026-01-02T02:04:12Z" }],
+        "runs": [{ "name": "shop-1", "trigger": "Schedule", "result": "Succeeded", "startTime": ago(9), "completionTime": ago(8) }],
     })));
     fake.put(backup("prod", "billing", json!({ "schedule": "*/30 * * * *" }), json!({
         "schedule": { "text": "*/30 * * * *", "timeZone": "UTC" }, "activeCount": 1, "lastResult": "Failed",
-        "nextScheduleTime": soon(0), "conditions": [{ "type": "Ready", "status": "True", "reason": "NextSlotSet" }],
+        "nextScheduleTime": soon(12), "conditions": [{ "type": "Ready", "status": "True", "reason": "NextSlotSet" }],
         "runs": [{ "name": "billing-2", "trigger": "Schedule", "result": "Running", "startTime": ago(9) }],
     })));
     fake.put(backup("prod", "crm", json!({ "schedule": "0 3 * * 0", "suspend": true }), json!({
@@ -59,8 +59,17 @@ fn one_line_an_object() {
     four(&fake);
     let config = Config::new(&fake);
     let ran = config.run(&["list", "mysqlbackup"]).ok();
-    insta::assert_snapshot!(ran.out.replace("19", "<years>"), @r"
-    ");
+    snapbox::assert_data_eq!(
+        ran.out.clone(),
+        snapbox::str![[r#"
+NAME                  SCHEDULE       ZONE            STATUS      LAST-RUN   RESULT      NEXT-RUN   AGE
+mysqlbackup/billing   */30 * * * *   UTC             Running     9h         Running     in 12h     5d
+mysqlbackup/crm       0 3 * * 0      UTC             Suspended   5d         Succeeded   -          5d
+mysqlbackup/shop      0 2 * * *      Europe/Berlin   Active      9h         Succeeded   in 16h     5d
+mysqlbackup/typo      61 * * * *     <unset>         Invalid     <never>    <none>      -          5d
+
+"#]]
+    );
     assert_eq!(ran.err, "");
     let seen = fake.seen();
     assert_eq!(seen.len(), 1, "one request, no discovery: {seen:#?}");
@@ -77,8 +86,18 @@ fn wide_and_all_namespaces() {
     let fake = Fake::start();
     four(&fake);
     let config = Config::new(&fake);
-    insta::assert_snapshot!(config.run(&["list", "-A", "-o", "wide"]).ok().out, @r"
-    ");
+    snapbox::assert_data_eq!(
+        config.run(&["list", "-A", "-o", "wide"]).ok().out,
+        snapbox::str![[r#"
+NAMESPACE   NAME                  SCHEDULE       ZONE            STATUS      LAST-RUN   RESULT      NEXT-RUN   SIZE     DURATION   KEEP      STORAGE        LAST-SUCCESS   FAILURES   SUSPENDED-SINCE   REASON            AGE
+other       mysqlbackup/new       @daily         <unset>         Pending     <never>    <none>      -          -        -          <unset>   <unset>        <never>        0          -                 <none>            5d
+prod        mysqlbackup/billing   */30 * * * *   UTC             Running     9h         Running     in 12h     -        -          <unset>   <unset>        <never>        0          -                 NextSlotSet       5d
+prod        mysqlbackup/crm       0 3 * * 0      UTC             Suspended   5d         Succeeded   -          -        -          <unset>   <unset>        <never>        0          30h               Suspended         5d
+prod        mysqlbackup/shop      0 2 * * *      Europe/Berlin   Active      9h         Succeeded   in 16h     1.8GiB   60m        7         s3://backups   5d             0          -                 Succeeded         5d
+prod        mysqlbackup/typo      61 * * * *     <unset>         Invalid     <never>    <none>      -          -        -          <unset>   <unset>        <never>        0          -                 InvalidSchedule   5d
+
+"#]]
+    );
 }
 
 #[test]

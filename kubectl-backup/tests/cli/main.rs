@@ -1,5 +1,12 @@
 //! The program as people meet it: the real binary against a server on loopback.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    missing_docs,
+    unreachable_pub,
+    reason = "tests"
+)]
 
 mod connection;
 mod create;
