@@ -7,6 +7,7 @@ pub mod election;
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crds::labels::MANAGER;
@@ -23,7 +24,7 @@ use election::{Action, Election, Loss, Record, Timing};
 pub const LEASE_NAME: &str = "backup-operator";
 
 /// What an election needs to know.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// Name of this candidate, unique among the living; see [`identity`].
     pub identity: String,
@@ -33,6 +34,9 @@ pub struct Settings {
     pub name: String,
     /// Durations.
     pub timing: Timing,
+    /// Whether this process could do the leader's work. One that still reads the cluster's state
+    /// looks on, so that it does not hold up another that could.
+    pub eligible: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The wall clock, for the times written into the Lease. Nothing is decided by them.
     pub clock: Clock,
 }
@@ -90,7 +94,14 @@ impl Elector {
 
     /// One decision and its effect.
     async fn step(&mut self) {
-        match self.election.decide(Instant::now()) {
+        let now = Instant::now();
+        let action = self.election.decide(now);
+        let takes = matches!(action, Action::Create | Action::Take { .. } | Action::Renew);
+        if takes && self.election.leads_until().is_none() && !(self.settings.eligible)() {
+            sleep_until(now + self.settings.timing.look / 4).await;
+            return self.look().await;
+        }
+        match action {
             Action::Wait(until) => sleep_until(until).await,
             Action::Look => self.look().await,
             Action::Create => self.write(Some(0), true).await,

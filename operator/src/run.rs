@@ -77,7 +77,16 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let series = admin::serve_metrics(args.metrics_bind_address, metrics.clone(), stop.clone());
     // The lease is handed over only when nothing is written any more.
     let idle = CancellationToken::new();
-    let election = elect(&args, client.clone(), &clock, &leadership, idle.clone());
+    let candidate = controller.clone();
+    let eligible = Arc::new(move || candidate.is_ready());
+    let election = elect(
+        &args,
+        client.clone(),
+        &clock,
+        &leadership,
+        eligible,
+        idle.clone(),
+    );
     let webhooks = serve_webhooks(&args, client, &clock, webhook_metrics, stop.clone());
     tracing::info!(version = crds::VERSION, runner_image = %args.runner_image, "starting");
     let work = async {
@@ -86,10 +95,13 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         Ok(())
     };
     let background = async {
-        tokio::select! {
-            ((), ()) = async { tokio::join!(election, webhooks) } => {}
-            () = show_leadership(&leadership, &metrics) => {}
-        }
+        let shown = async {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = show_leadership(&leadership, &metrics) => {}
+            }
+        };
+        tokio::join!(election, webhooks, shown);
         Ok(())
     };
     tokio::try_join!(health, series, work, background)?;
@@ -103,6 +115,7 @@ async fn elect(
     client: kube::Client,
     clock: &Clock,
     leadership: &Leadership,
+    eligible: Arc<dyn Fn() -> bool + Send + Sync>,
     idle: CancellationToken,
 ) {
     if !args.leader_elect {
@@ -113,6 +126,7 @@ async fn elect(
         namespace: args.operator_namespace.clone(),
         name: lease::LEASE_NAME.to_owned(),
         timing: lease::election::Timing::default(),
+        eligible,
         clock: clock.clone(),
     };
     let elector = lease::Elector::new(client, settings, leadership.clone());

@@ -43,7 +43,8 @@ pub struct Controller {
     resources: Vec<ApiResource>,
     store: SharedStore,
     queue: Arc<Queue>,
-    unsynced: tokio::sync::watch::Sender<Option<usize>>,
+    /// Lists still to be read; below zero if one was read before all were begun.
+    unsynced: tokio::sync::watch::Sender<Option<i64>>,
 }
 
 /// Why a reconcile is tried again.
@@ -86,6 +87,7 @@ impl Controller {
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut tasks = JoinSet::new();
         let lists = watch::start(&self, &mut tasks);
+        let lists = i64::try_from(lists).unwrap_or(i64::MAX);
         self.unsynced
             .send_modify(|n| *n = Some(n.unwrap_or(0) + lists));
         let mut synced = self.unsynced.subscribe();
@@ -111,7 +113,7 @@ impl Controller {
     /// One list was read.
     fn synced(&self) {
         self.unsynced
-            .send_modify(|n| *n = Some(n.unwrap_or(0).saturating_sub(1)));
+            .send_modify(|n| *n = Some(n.unwrap_or(0) - 1));
     }
 
     /// Wakes objects by the wall clock, looked at again at least every ten seconds: it may jump.

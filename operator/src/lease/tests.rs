@@ -176,6 +176,15 @@ struct Candidate {
 
 impl Candidate {
     fn start(server: &Server, identity: &str, clock: fn() -> DateTime<Utc>) -> Self {
+        Self::start_if(server, identity, clock, || true)
+    }
+
+    fn start_if(
+        server: &Server,
+        identity: &str,
+        clock: fn() -> DateTime<Utc>,
+        eligible: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
         let leadership = Leadership::none();
         let elector = Elector::new(
             server.client(),
@@ -184,6 +193,7 @@ impl Candidate {
                 namespace: "backup-system".into(),
                 name: LEASE_NAME.into(),
                 timing: Timing::default(),
+                eligible: Arc::new(eligible),
                 clock: Clock::new(clock),
             },
             leadership.clone(),
@@ -401,6 +411,29 @@ async fn a_deleted_lease_is_made_again() {
     server.stored.lock().unwrap().lease = None;
     assert!(timeout(10 * SECOND, a.leadership.lost()).await.is_err());
     assert_eq!(server.holder(), "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_is_not_ready_looks_on_and_waits_no_longer_than_it_must() {
+    let ready = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let server = Server::new();
+    let mut a = Candidate::start(&server, "a", wall);
+    a.gained_within(SECOND).await;
+    let mut b = {
+        let ready = ready.clone();
+        let eligible = move || ready.load(std::sync::atomic::Ordering::Relaxed);
+        Candidate::start_if(&server, "b", wall, eligible)
+    };
+    sleep(5 * SECOND).await;
+    a.task.abort();
+    assert!(timeout(60 * SECOND, b.leadership.gained()).await.is_err());
+    assert_eq!(server.holder(), "a");
+    // The lease ran out while it looked on.
+    ready.store(true, std::sync::atomic::Ordering::Relaxed);
+    b.gained_within(SECOND).await;
+    // Once it leads, it goes on leading.
+    ready.store(false, std::sync::atomic::Ordering::Relaxed);
+    assert!(timeout(60 * SECOND, b.leadership.lost()).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]

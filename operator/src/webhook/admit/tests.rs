@@ -151,7 +151,7 @@ fn twelve() -> Vec<(Value, &'static str, &'static str)> {
             "keep one",
         ),
         (
-            json!({"destination": {"s3": {"bucket": "b"}, "storageRef": {"name": "s"}}}),
+            json!({"destination": {"s3": {"bucket": "b"}, "volume": {"emptyDir": {}}}}),
             "spec.destination",
             "exactly one of volume, s3, storageRef",
         ),
