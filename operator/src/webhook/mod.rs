@@ -75,6 +75,13 @@ pub struct Metrics {
 impl Metrics {
     /// Adds the series to a registry.
     pub fn register(&self, registry: &mut Registry) {
+        for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
+            for result in ["allowed", "denied", "unreadable"] {
+                let webhook = endpoint.as_str();
+                // A counter that begins with its first event hides that event from rate().
+                drop(self.answers.get_or_create(&Answer { webhook, result }));
+            }
+        }
         registry.register(
             "backup_operator_admissions",
             "Answers of the webhooks by result",

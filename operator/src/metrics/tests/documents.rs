@@ -15,7 +15,14 @@ fn read(path: &str) -> String {
 fn exported() -> BTreeMap<String, String> {
     let object = series(settings("0 2 * * *"), &json!({}), json!({}));
     let source = Arc::new(Fake(Mutex::new(vec![(object, Live::default())])));
-    let text = metrics(&source).text();
+    let metrics = metrics(&source);
+    let write = Write {
+        verb: "create",
+        resource: "jobs",
+        code: 201,
+    };
+    metrics.writes.get_or_create(&write).inc();
+    let text = metrics.text();
     let types = text.lines().filter_map(|l| l.strip_prefix("# TYPE "));
     types
         .map(|line| {
