@@ -20,10 +20,17 @@ inside() {
   nsenter -t "$process" -m -n -p -- "$@"
 }
 
+forwarder() {
+  local process
+  process=$(cat "$STATE/forward.pid" 2>/dev/null) && runs "$process" TCP-LISTEN && echo "$process"
+}
+
+is_up() { is_ready && forwarder >/dev/null; }
+
 is_ready() { [ "$(head -n 1 "$STATE/step" 2>/dev/null)" = ready ] && first >/dev/null; }
 
 cluster_status() {
-  if is_ready; then
+  if is_up; then
     echo "cluster $NAME is up; kubeconfig $STATE/host.conf"
   else
     echo "cluster $NAME is down"
@@ -34,7 +41,7 @@ cluster_status() {
 cluster_up() {
   local port
   need_root
-  if is_ready; then
+  if is_up; then
     say "cluster $NAME is up already"
     return
   fi
@@ -42,7 +49,7 @@ cluster_up() {
   need_cluster_packages
   build_programs
   mkdir -p "$STATE/log"
-  port=$(free_port)
+  port=$(claim_port)
   make_pki
   make_kubeconfigs "$port"
   echo "${APISERVER_EXTRA:-}" >"$STATE/apiserver.extra"
@@ -84,19 +91,19 @@ explain_start() {
   done
 }
 
-free_port() {
+# The first port that is neither in use nor claimed by another cluster, which may still be starting.
+claim_port() {
   local port
-  if [ -n "${TESTBED_PORT:-}" ]; then
-    echo "$TESTBED_PORT"
-    return
-  fi
-  for port in $(seq 16443 16499); do
-    if ! (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
-      echo "$port"
-      return
-    fi
-  done
-  die "no free loopback port from 16443 to 16499"
+  (
+    flock 9
+    for port in ${TESTBED_PORT:-$(seq 16443 16499)}; do
+      if ! grep -qsx "$port" "$CACHE"/clusters/*/port && ! (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+        echo "$port" | tee "$STATE/port"
+        exit
+      fi
+    done
+    die "no free loopback port: ${TESTBED_PORT:-16443 to 16499}"
+  ) 9>"$CACHE/clusters/lock"
 }
 
 forward() { # port
@@ -105,8 +112,11 @@ forward() { # port
   setsid socat "TCP-LISTEN:$1,bind=127.0.0.1,reuseaddr,fork" \
     "EXEC:nsenter -t $process -n socat STDIO TCP\\:127.0.0.1\\:6443" >"$STATE/log/forward.log" 2>&1 </dev/null &
   echo $! >"$STATE/forward.pid"
-  wait_for 10 "the loopback port $1" "$(programs_dir controlplane)/kubectl" --kubeconfig "$STATE/host.conf" get --raw /readyz ||
-    die "$(tail -n 3 "$STATE/log/forward.log")"
+  wait_for 10 "the loopback port $1" "$(programs_dir controlplane)/kubectl" --kubeconfig "$STATE/host.conf" get --raw /readyz || {
+    tail -n 3 "$STATE/log/forward.log" >&2
+    kill_cluster
+    die "cluster $NAME can not be reached"
+  }
 }
 
 cluster_load() { # archive...
@@ -161,12 +171,12 @@ kill_cluster() {
 }
 
 cluster_down() {
-  local forwarder
+  local process
   [ -d "$STATE" ] || return 0
   need_root
-  if forwarder=$(cat "$STATE/forward.pid" 2>/dev/null) && runs "$forwarder" TCP-LISTEN; then
-    kill -9 -- "-$forwarder"
-    wait_for 10 "the end of the forwarder" eval "! runs $forwarder TCP-LISTEN"
+  if process=$(forwarder); then
+    kill -9 -- "-$process"
+    wait_for 10 "the end of the forwarder" eval "! runs $process TCP-LISTEN"
   fi
   kill_cluster
   rm -rf --one-file-system "$STATE"

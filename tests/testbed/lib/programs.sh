@@ -31,6 +31,22 @@ build_programs() {
 
 build_krew() { cached "$(programs_dir krew)" build_set krew; }
 
+build_helm() { cached "$(programs_dir helm)" build_set helm; }
+
+promtool_dir() { echo "$CACHE/tools/promtool-$(uname -m)"; }
+
+# Only this one program of the package: installed, it would also bring a Prometheus that starts with the machine.
+take_promtool() { # directory
+  local log=$CACHE/apt.log
+  need_packages dpkg-deb:dpkg
+  command -v apt-get >/dev/null || die "promtool is missing, and there is no apt-get to take it from"
+  say "taking promtool from the Debian package prometheus"
+  mkdir -p "$1"
+  (cd "$1" && apt-get update -qq && apt-get download -qq prometheus) >"$log" 2>&1 || die "could not download it; all of it: $log"
+  dpkg-deb --fsys-tarfile "$1"/prometheus_*.deb | tar -x -C "$1" --strip-components=3 ./usr/bin/promtool
+  rm "$1"/prometheus_*.deb
+}
+
 build_set() { # set directory
   find_go
   say "building $1 (once; kept in $CACHE/bin)"
