@@ -85,6 +85,9 @@ operator looks for by name keeps its name. Called with (dict "root" $ "file" pat
 {{- if eq $kind "Service" -}}
 {{- $_ := set $object.spec "selector" (include "backup-operator.selector" $root | fromYaml) -}}
 {{- end -}}
+{{- if eq $kind "NetworkPolicy" -}}
+{{- $_ := set $object.spec.podSelector "matchLabels" (include "backup-operator.selector" $root | fromYaml) -}}
+{{- end -}}
 {{- $scoped := and $root.Values.watchNamespaces (has $kind (list "ClusterRole" "ClusterRoleBinding")) (has $meta.name (list $full)) -}}
 {{- if $scoped -}}
 {{- range $namespace := $root.Values.watchNamespaces }}
