@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crds::run::Artefact;
 
+use crate::connect;
 use crate::failure::Failure;
 use crate::manifest::{self, Manifest, ServerIdentity};
 use crate::pipeline::{self, Raw, Stored};
@@ -11,7 +12,7 @@ use crate::report::Ticker;
 use crate::retention;
 use crate::run::Context;
 use crate::settings::{Databases, Source};
-use crate::source::{self, Client, Clients, Dump, Flavour, OptionFile, Server};
+use crate::source::{self, Client, Dump, OptionFile, Server};
 use crate::store::{Store, Upload};
 use crate::verify;
 
@@ -120,57 +121,42 @@ fn read_back(
 /// A client that fits, and what the server said.
 struct Connected {
     client: Client,
-    options: OptionFile,
+    /// Held until the client has read it.
+    _options: OptionFile,
     server: Option<Server>,
     args: Vec<String>,
+    planned: Vec<String>,
 }
 
 fn connect(context: &Context, source: &Source) -> Result<Connected, Failure> {
-    context.reporter.phase("Connecting");
-    let settings = &context.settings;
-    let clients = Clients::find(&settings.path)?;
-    let scratch = source::scratch_directory(&settings.scratch)?;
-    let options = |flavour: Flavour, tls: bool| {
-        OptionFile::write(&scratch, &context.nonce, source, flavour, tls)
-    };
-    let mut tls = true;
-    let mut server = None;
-    if let Some(sql) = clients.sql(None) {
-        let observe = |tls: bool| {
-            let options = options(sql.flavour, tls)?;
-            source::observe(sql, &options, source, &context.cancel, &context.scrub)
-        };
-        server = Some(match observe(true) {
-            // Preferred: a server without TLS is spoken to without.
-            Err(e)
-                if e.reason == "TlsFailed"
-                    && source.tls == crds::mysql_backup::TlsMode::Preferred =>
-            {
-                tls = false;
-                observe(false)?
-            }
-            other => other?,
-        });
-    }
-    let client = clients.dump(server.as_ref().map(Server::flavour))?.clone();
-    let plan = source::plan(&client, server.as_ref(), source)?;
+    let connection = connect::connect(context, source)?;
+    let client = connection.dump()?.clone();
+    let plan = source::plan(&client, connection.server.as_ref(), source)?;
     for warning in &plan.warnings {
         context.reporter.warn(warning);
     }
-    if let Some(server) = &server {
+    if let Some(server) = &connection.server {
         context.reporter.expect(server.estimate.unwrap_or(0));
-        let text = format!("{}, client {}", server.variable("version"), client.version);
-        context.reporter.update(|r| r.server = text);
     }
-    let options = options(client.flavour, tls)?;
+    let options = connection.options(context, source, client.flavour)?;
     let mut args = vec![options.argument()];
-    args.extend(plan.args);
+    args.extend(plan.args.iter().cloned());
     Ok(Connected {
         client,
-        options,
-        server,
+        _options: options,
+        server: connection.server,
         args,
+        planned: plan.args,
     })
+}
+
+/// Logs in and plans a dump without making it; gives the number of databases.
+///
+/// # Errors
+/// The server refuses, or there is nothing to dump.
+pub fn probe(context: &Context, source: &Source) -> Result<usize, Failure> {
+    let connected = connect(context, source)?;
+    Ok(connected.server.map_or(0, |s| s.databases.len()))
 }
 
 fn dump(
@@ -238,7 +224,6 @@ fn dump(
             .reporter
             .warn(&format!("{name} ended well but said: {message}"));
     }
-    let _ = &connected.options;
     Ok((raw, stored))
 }
 
@@ -297,6 +282,7 @@ fn describe(
             datadir: variable("datadir"),
         },
         client: connected.client.version.clone(),
+        arguments: connected.planned.clone(),
         position: raw.summary.position,
         databases: raw.summary.databases,
         tables: raw.summary.tables,

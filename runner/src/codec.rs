@@ -128,12 +128,12 @@ impl<W: Write> Write for Encryptor<W> {
 ///
 /// # Errors
 /// The artefact is encrypted and no identity fits, or its header is damaged.
-pub fn decoder<'a>(
-    stored: impl Read + 'a,
+pub fn decoder(
+    stored: impl Read + Send + 'static,
     compression: CompressionType,
     identity: Option<&str>,
-) -> io::Result<Box<dyn Read + 'a>> {
-    let plain: Box<dyn Read + 'a> = match identity {
+) -> io::Result<Box<dyn Read + Send>> {
+    let plain: Box<dyn Read + Send> = match identity {
         None => Box::new(stored),
         Some(text) => {
             let identities = age::IdentityFile::from_buffer(text.as_bytes())?
@@ -181,10 +181,10 @@ mod tests {
                 let secret = identity.to_string();
                 let key = (!keys.is_empty()).then(|| secret.expose_secret());
                 let mut back = Vec::new();
-                let mut reader = decoder(&stored[..], type_, key).unwrap();
+                let mut reader = decoder(std::io::Cursor::new(stored.clone()), type_, key).unwrap();
                 reader.read_to_end(&mut back).unwrap();
                 assert!(back == text, "{type_:?} with {} keys", keys.len());
-                let cut = &stored[..stored.len() - 1];
+                let cut = std::io::Cursor::new(stored[..stored.len() - 1].to_vec());
                 let short =
                     decoder(cut, type_, key).and_then(|mut r| r.read_to_end(&mut Vec::new()));
                 if type_ != CompressionType::None || !keys.is_empty() {

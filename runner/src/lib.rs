@@ -5,21 +5,28 @@
 //! the upload was closed, and the stored object was read back with the same length and SHA-256.
 //! Everything else is a [`failure::Failure`] with an exit code, a reason, a cause and a remedy.
 
+pub mod artefacts;
 pub mod backup;
 pub mod cancel;
 pub mod clock;
 pub mod codec;
+pub mod connect;
 pub mod dump_reader;
 pub mod failure;
 pub mod family;
+pub mod inspect;
+pub mod load;
 pub mod manifest;
 pub mod notify;
 pub mod pipeline;
 pub mod report;
+pub mod restore;
 pub mod retention;
 pub mod run;
+pub mod scratch;
 pub mod scrub;
 pub mod settings;
 pub mod source;
 pub mod store;
+pub mod tell;
 pub mod verify;

@@ -67,6 +67,8 @@ pub struct Manifest {
     pub server_identity: ServerIdentity,
     /// Version of the client.
     pub client: String,
+    /// Its arguments after the option file: the same make the same text of the same rows.
+    pub arguments: Vec<String>,
     /// Binlog position or GTID set.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub position: String,

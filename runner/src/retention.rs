@@ -119,6 +119,19 @@ fn max_age(rules: &Retention) -> Option<chrono::Duration> {
     Some(parse_go_duration(text).map_or(chrono::Duration::MAX, chrono::Duration::nanoseconds))
 }
 
+/// What [`plan`] needs of manifests; one without a time is left alone.
+pub fn candidates(manifests: &[Manifest]) -> Vec<Candidate> {
+    manifests
+        .iter()
+        .filter_map(|m| {
+            Some(Candidate {
+                key: m.key.clone(),
+                at: m.started()?,
+            })
+        })
+        .collect()
+}
+
 /// True if a new dump of `new` bytes is so much smaller than the one before, of `old` bytes, that
 /// nothing may be removed because of it.
 pub fn shrank(old: u64, new: u64) -> bool {
@@ -149,17 +162,11 @@ pub fn apply(
         ));
         return Ok(0);
     }
-    let candidates: Vec<Candidate> = own
-        .iter()
-        .filter_map(|m| {
-            Some(Candidate {
-                key: m.key.clone(),
-                at: m.started()?,
-            })
-        })
-        .collect();
     let mut pruned = 0;
-    for decision in plan(rules, &candidates, context.clock.now()).iter().rev() {
+    for decision in plan(rules, &candidates(&own), context.clock.now())
+        .iter()
+        .rev()
+    {
         // Whatever the clock says, the artefact of this run stays.
         if !decision.goes() || decision.key == newest.key {
             continue;
@@ -170,4 +177,205 @@ pub fn apply(
         pruned += 1;
     }
     Ok(pruned)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+    use chrono::{Duration, TimeZone};
+    use proptest::prelude::*;
+
+    fn at(text: &str) -> DateTime<Utc> {
+        crds::time::parse_rfc3339(text).unwrap()
+    }
+
+    fn artefacts(times: &[DateTime<Utc>]) -> Vec<Candidate> {
+        let each = times.iter().enumerate();
+        each.map(|(i, at)| Candidate {
+            key: format!("k{i:05}"),
+            at: *at,
+        })
+        .collect()
+    }
+
+    fn kept(rules: &Retention, times: &[DateTime<Utc>], now: DateTime<Utc>) -> Vec<DateTime<Utc>> {
+        let all = artefacts(times);
+        let keys: BTreeSet<String> = plan(rules, &all, now)
+            .into_iter()
+            .filter(|d| !d.goes())
+            .map(|d| d.key)
+            .collect();
+        let mut kept: Vec<_> = all
+            .iter()
+            .filter(|a| keys.contains(&a.key))
+            .map(|a| a.at)
+            .collect();
+        kept.sort();
+        kept
+    }
+
+    fn daily(days: i64) -> Vec<DateTime<Utc>> {
+        let last = at("2025-01-15T03:00:00Z");
+        (0..days).map(|d| last - Duration::days(d)).collect()
+    }
+
+    #[test]
+    fn expire_at_keeps_the_young_and_the_newest() {
+        let rules = Retention {
+            max_age: Some("24h".into()),
+            ..Default::default()
+        };
+        let now = at("2025-01-15T03:00:10Z");
+        assert_eq!(kept(&rules, &daily(5), now), [at("2025-01-15T03:00:00Z")]);
+        let late = at("2025-03-01T00:00:00Z");
+        assert_eq!(kept(&rules, &daily(5), late), [at("2025-01-15T03:00:00Z")]);
+        let exact = at("2025-01-15T03:00:00Z");
+        assert_eq!(kept(&rules, &daily(5), exact).len(), 2);
+    }
+
+    #[test]
+    fn no_rule_keeps_all_and_zero_keeps_the_newest() {
+        let now = at("2025-01-15T04:00:00Z");
+        assert_eq!(kept(&Retention::default(), &daily(9), now).len(), 9);
+        let rules = Retention {
+            keep_last: Some(0),
+            ..Default::default()
+        };
+        assert_eq!(kept(&rules, &daily(9), now).len(), 1);
+        let rules = Retention {
+            max_age: Some("nonsense".into()),
+            ..Default::default()
+        };
+        assert_eq!(kept(&rules, &daily(9), now).len(), 9);
+    }
+
+    #[test]
+    fn weeks_are_iso_weeks_and_months_are_calendar_months() {
+        // 2024-12-30 and 2025-01-01 are both in ISO week 1 of 2025, but in different months.
+        let times = [
+            at("2024-12-29T03:00:00Z"),
+            at("2024-12-30T03:00:00Z"),
+            at("2025-01-01T03:00:00Z"),
+        ];
+        let now = at("2025-01-02T00:00:00Z");
+        let weekly = Retention {
+            keep_weekly: Some(2),
+            ..Default::default()
+        };
+        assert_eq!(kept(&weekly, &times, now), [times[0], times[2]]);
+        let monthly = Retention {
+            keep_monthly: Some(2),
+            ..Default::default()
+        };
+        assert_eq!(kept(&monthly, &times, now), [times[1], times[2]]);
+    }
+
+    /// The rules in other words: an artefact stays if it is the newest of its period and fewer than
+    /// the limit of younger periods hold one.
+    fn independent(
+        rules: &Retention,
+        times: &[DateTime<Utc>],
+        now: DateTime<Utc>,
+    ) -> Vec<DateTime<Utc>> {
+        let label = |rule: usize, t: DateTime<Utc>| -> String {
+            let form = ["%Y-%m-%dT%H", "%Y-%m-%d", "%G-W%V", "%Y-%m"][rule];
+            t.format(form).to_string()
+        };
+        let limits = [
+            rules.keep_hourly,
+            rules.keep_daily,
+            rules.keep_weekly,
+            rules.keep_monthly,
+        ];
+        let newest = times.iter().max().copied();
+        let mut kept: Vec<_> = times
+            .iter()
+            .copied()
+            .filter(|t| {
+                let younger = times.iter().filter(|o| *o > t).count();
+                let last = rules
+                    .keep_last
+                    .is_some_and(|n| younger < usize::try_from(n).unwrap());
+                let age = rules.max_age.as_ref().is_some_and(|a| {
+                    let hours: i64 = a.trim_end_matches('h').parse().unwrap();
+                    now - *t <= Duration::hours(hours)
+                });
+                let period = (0..4).any(|rule| {
+                    let own = label(rule, *t);
+                    let first = !times.iter().any(|o| o > t && label(rule, *o) == own);
+                    let periods: BTreeSet<String> = times
+                        .iter()
+                        .filter(|o| *o > t)
+                        .map(|o| label(rule, *o))
+                        .filter(|l| *l != own)
+                        .collect();
+                    first
+                        && limits[rule].is_some_and(|n| periods.len() < usize::try_from(n).unwrap())
+                });
+                newest == Some(*t) || last || age || period
+            })
+            .collect();
+        kept.sort();
+        kept
+    }
+
+    #[test]
+    fn two_years_of_runs() {
+        let mut stored: Vec<DateTime<Utc>> = vec![];
+        let rules = Retention {
+            keep_last: Some(3),
+            keep_hourly: Some(12),
+            keep_daily: Some(7),
+            keep_weekly: Some(5),
+            keep_monthly: Some(12),
+            max_age: Some("30h".into()),
+            ..Default::default()
+        };
+        let first = Utc.with_ymd_and_hms(2023, 1, 1, 0, 17, 0).unwrap();
+        for run in 0..(2 * 365 * 4) {
+            let now = first + Duration::hours(6 * run);
+            stored.push(now);
+            let expected = independent(&rules, &stored, now);
+            stored = kept(&rules, &stored, now);
+            assert_eq!(stored, expected, "at {now}");
+            assert!(stored.contains(&now));
+        }
+        assert!(stored.len() <= 3 + 12 + 7 + 5 + 12 + 6, "{}", stored.len());
+        assert!(
+            stored[0] < first + Duration::days(400),
+            "the months are not kept: {}",
+            stored[0]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn the_plan_is_the_rules_in_other_words(
+            hours in prop::collection::btree_set(0i64..5000, 1..60),
+            last in prop::option::of(0i32..5), hourly in prop::option::of(0i32..5), daily in prop::option::of(0i32..5),
+            weekly in prop::option::of(0i32..5), monthly in prop::option::of(0i32..5), age in prop::option::of(1i64..2000), late in 0i64..2000,
+        ) {
+            let first = Utc.with_ymd_and_hms(2024, 11, 20, 0, 30, 0).unwrap();
+            let times: Vec<_> = hours.iter().map(|h| first + Duration::hours(*h)).collect();
+            let now = *times.last().unwrap() + Duration::hours(late);
+            let rules = Retention {
+                keep_last: last, keep_hourly: hourly, keep_daily: daily, keep_weekly: weekly, keep_monthly: monthly,
+                max_age: age.map(|a| format!("{a}h")), adopt_pattern: None,
+            };
+            let kept = kept(&rules, &times, now);
+            prop_assert!(kept.contains(times.last().unwrap()), "the newest went");
+            if no_rule(&rules) {
+                prop_assert_eq!(kept, times);
+            } else {
+                prop_assert_eq!(kept, independent(&rules, &times, now));
+            }
+        }
+    }
+
+    #[test]
+    fn shrinking_by_more_than_half() {
+        assert!(shrank(100, 49) && shrank(101, 50) && shrank(1, 0));
+        assert!(!shrank(100, 50) && !shrank(100, 200) && !shrank(0, 0));
+    }
 }

@@ -13,11 +13,13 @@ use crate::cancel::{Cancel, Cause};
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::family;
-use crate::notify::{self, Notice};
+use crate::inspect;
 use crate::report::Reporter;
+use crate::restore;
 use crate::scrub::Scrub;
 use crate::settings::Settings;
 use crate::store::{self, Attempt, Store};
+use crate::tell;
 
 /// A client has so long between SIGTERM and SIGKILL.
 const TERM_TO_KILL: Duration = Duration::from_secs(5);
@@ -105,7 +107,7 @@ pub async fn supervise(context: Arc<Context>) -> i32 {
             context.scrub.clean(&failure.message)
         ),
     }
-    tell(&context, &outcome).await;
+    tell::tell(&context).await;
     context.reporter.close();
     outcome.map_or_else(|failure| failure.exit_code, |()| exit::OK)
 }
@@ -165,99 +167,33 @@ fn flatten(ended: Result<Result<(), Failure>, tokio::task::JoinError>) -> Result
 
 fn act(context: &Context) -> Result<(), Failure> {
     match context.settings.action {
-        Action::Backup if context.settings.family.is_some() => {
-            context.settings.family.iter().try_for_each(|f| family::run(context, f))
-        }
-        Action::Backup => backup::run(context),
-        other => {
+        Action::Backup if context.settings.family.is_some() => context
+            .settings
+            .family
+            .iter()
+            .try_for_each(|f| family::run(context, f)),
+        Action::Backup if !restore::asked(context) => backup::run(context),
+        action => {
             context.settings.check()?;
-            Err(Failure::settings(format!(
-                "action {} is not one of the runner's",
-                other.as_str()
-            )))
+            if restore::asked(context) {
+                return restore::run(context);
+            }
+            match action {
+                Action::Verify => inspect::verify(context),
+                Action::Prune => inspect::prune(context),
+                Action::Probe => inspect::probe(context),
+                Action::List => inspect::list(context),
+                Action::Backup => backup::run(context),
+                Action::Cancel => Err(Failure::settings(
+                    "action Cancel is the operator's: it ends the run's Job",
+                )),
+            }
         }
     }
 }
 
-/// Tells the bot of APIURL, once for each outcome of a run: retries of one Job leave a mark in the
-/// store, so that a second failed attempt stays silent.
-async fn tell(context: &Arc<Context>, outcome: &Result<(), Failure>) {
-    let Some(url) = &context.settings.api_url else {
-        return;
-    };
-    if context.settings.action != Action::Backup {
-        return;
-    }
-    context.reporter.phase("Notifying");
-    let event = if outcome.is_ok() {
-        "told-success"
-    } else {
-        "told-failure"
-    };
-    if told_before(context, event).await {
-        tracing::info!("an earlier attempt of this run has told of the same outcome");
-        context.reporter.update(|r| r.notified = true);
-        return;
-    }
-    match notify::feishu(url, &notice(context), &context.scrub).await {
-        Ok(()) => context.reporter.update(|r| r.notified = true),
-        Err(e) => context.reporter.warn(&e),
-    }
-}
-
-/// True only if it is known: without a run's name or a store that answers, people are told.
-async fn told_before(context: &Arc<Context>, event: &'static str) -> bool {
-    let Some(store) = context.store.get().cloned() else {
-        return false;
-    };
-    if context.settings.identity.run.is_empty() {
-        return false;
-    }
-    let directory = context.settings.identity.directory();
-    let mark = tokio::task::spawn_blocking(move || store.mark(&directory, event));
-    match tokio::time::timeout(notify::LIMIT, mark).await {
-        Ok(Ok(Ok(first))) => !first,
-        _ => false,
-    }
-}
-
-fn notice(context: &Context) -> Notice {
-    let report = context.reporter.snapshot();
-    let title = context.settings.identity.title();
-    let good = report.good == Some(true);
-    let zone = context.settings.zone;
-    let mut lines = vec![];
-    if !report.run.is_empty() {
-        lines.push(format!("run: {}", report.run));
-    }
-    if !good {
-        lines.push(format!("reason: {}", report.reason));
-        lines.push(report.message.clone());
-    }
-    for artefact in &report.artefacts {
-        lines.push(format!(
-            "stored: {} ({} bytes)",
-            artefact.key, artefact.size
-        ));
-    }
-    if let (Some(tables), Some(rows)) = (report.tables, report.rows) {
-        lines.push(format!("tables: {tables}, rows: {rows}"));
-    }
-    lines.extend(report.warnings.iter().map(|w| format!("warning: {w}")));
-    lines.push(format!(
-        "started: {}, took {}",
-        crds::time::rfc3339_in(context.clock.started, zone),
-        duration(context.clock.elapsed())
-    ));
-    let outcome = if good { "succeeded" } else { "FAILED" };
-    Notice {
-        title: format!("Backup {outcome}: {title}"),
-        lines,
-    }
-}
-
-/// `1h2m3s` without parts that are zero.
-fn duration(duration: Duration) -> String {
+/// `1h2m3s`, parts that are zero left out.
+pub fn duration(duration: Duration) -> String {
     let total = duration.as_secs();
     let (h, m, s) = (total / 3600, total / 60 % 60, total % 60);
     let mut text = String::new();

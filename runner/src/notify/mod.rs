@@ -1,10 +1,14 @@
 //! Tells people of the outcome. Bounded, at most twice, and never the reason that a good run fails.
 
-mod feishu;
+mod chat;
+mod mail;
+mod ping;
 
 use std::time::Duration;
 
+use crds::mysql_backup::{NotificationEvent, NotificationType};
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
 
 use crate::scrub::Scrub;
 
@@ -16,12 +20,16 @@ pub const TRIES: u32 = 2;
 const ANSWER: usize = 64 * 1024;
 
 /// What happened, in the words people get.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Notice {
+    /// Success, Failure or Recovery.
+    pub event: NotificationEvent,
     /// One line: object and outcome.
     pub title: String,
     /// More lines.
     pub lines: Vec<String>,
+    /// The same for programs.
+    pub body: Value,
 }
 
 impl Notice {
@@ -34,22 +42,70 @@ impl Notice {
         }
         text
     }
+
+    /// True if the run was good.
+    pub fn good(&self) -> bool {
+        self.event != NotificationEvent::Failure
+    }
 }
 
-/// Tells the Feishu bot of APIURL.
+/// Somebody to tell.
+#[derive(Debug)]
+pub struct Receiver {
+    /// How to name it in warnings.
+    pub name: String,
+    /// Its protocol.
+    pub type_: NotificationType,
+    /// Its address, which is a secret.
+    pub url: SecretString,
+    /// What it wants to hear.
+    pub on: Vec<NotificationEvent>,
+}
+
+impl Receiver {
+    /// True if it wants to hear of `event`. A receiver of Success hears of a recovery as a success.
+    pub fn wants(&self, event: NotificationEvent) -> bool {
+        use NotificationEvent::{Recovery, Success};
+        self.on.contains(&event) || event == Recovery && self.on.contains(&Success)
+    }
+}
+
+/// Tells one receiver.
 ///
 /// # Errors
 /// What to warn about, free of secrets.
-pub async fn feishu(url: &SecretString, notice: &Notice, scrub: &Scrub) -> Result<(), String> {
-    let body = feishu::body(notice);
-    let answer = post(url.expose_secret(), &body).await;
-    answer
-        .and_then(|(status, text)| feishu::judge(status, &text))
-        .map_err(|e| format!("the notice to APIURL failed: {}", scrub.clean(&e)))
+pub async fn send(receiver: &Receiver, notice: &Notice, scrub: &Scrub) -> Result<(), String> {
+    let url = receiver.url.expose_secret();
+    let sent = match receiver.type_ {
+        NotificationType::Mail => mail::send(url, notice).await,
+        NotificationType::Ping => get(&ping::url(url, notice))
+            .await
+            .and_then(|(s, _)| chat::status(s)),
+        type_ => post(url, &chat::body(type_, notice))
+            .await
+            .and_then(|(status, text)| chat::judge(type_, status, &text)),
+    };
+    sent.map_err(|e| {
+        format!(
+            "the notice to {} failed: {}",
+            receiver.name,
+            scrub.clean(&e)
+        )
+    })
 }
 
 /// Posts JSON; gives status and answer.
-async fn post(url: &str, body: &serde_json::Value) -> Result<(u16, String), String> {
+async fn post(url: &str, body: &Value) -> Result<(u16, String), String> {
+    request(|client| client.post(url).json(body)).await
+}
+
+async fn get(url: &str) -> Result<(u16, String), String> {
+    request(|client| client.get(url)).await
+}
+
+async fn request(
+    make: impl Fn(&reqwest::Client) -> reqwest::RequestBuilder,
+) -> Result<(u16, String), String> {
     let client = reqwest::Client::builder()
         .connect_timeout(LIMIT)
         .timeout(LIMIT)
@@ -59,7 +115,7 @@ async fn post(url: &str, body: &serde_json::Value) -> Result<(u16, String), Stri
         .map_err(|e| describe(&e))?;
     let mut last = String::new();
     for _ in 0..TRIES {
-        match client.post(url).json(body).send().await {
+        match make(&client).send().await {
             Ok(mut response) => {
                 let status = response.status().as_u16();
                 let mut text = Vec::new();

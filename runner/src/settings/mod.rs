@@ -12,13 +12,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono_tz::Tz;
-use crds::mysql_backup::{Compression, CompressionType, Retention};
+use crds::mysql_backup::{
+    Compression, CompressionType, NotificationEvent, NotificationType, Retention,
+};
 use crds::request::Action;
 use crds::run::{RunNotification, RunSpec, SPEC_ENV, SPEC_VERSION};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 
 use crate::failure::Failure;
 use crate::family::Family;
+use crate::notify::Receiver;
 use crate::scrub::Scrub;
 
 pub use args::{Origin, check as check_args};
@@ -58,10 +61,8 @@ pub struct Settings {
     pub timeout: Option<Duration>,
     /// Zone of times people read.
     pub zone: Tz,
-    /// The Feishu bot of APIURL.
-    pub api_url: Option<SecretString>,
-    /// Typed notifications.
-    pub notifications: Vec<RunNotification>,
+    /// Whom to tell: the Feishu bot of APIURL, and `spec.notifications`.
+    pub receivers: Vec<Receiver>,
     /// Options of the action.
     pub options: serde_json::Value,
     /// Directories that may hold the option file, best first.
@@ -98,7 +99,17 @@ impl Settings {
         let recipients =
             problem(&mut problems, recipients(&mut input, spec.as_ref())).unwrap_or_default();
         let zone = zone(&mut input);
-        let api_url = problem(&mut problems, api_url(&mut input)).flatten();
+        let mut receivers: Vec<Receiver> = problem(&mut problems, api_url(&input))
+            .flatten()
+            .into_iter()
+            .collect();
+        let typed = spec.as_ref().map_or(&[][..], |s| &s.notifications);
+        receivers.extend(
+            typed
+                .iter()
+                .enumerate()
+                .filter_map(|(i, n)| typed_receiver(&mut input, i, n)),
+        );
         let family = env.get(SPEC_ENV).map(|text| Family::parse(text, read));
         let family = problem(&mut problems, family.transpose())
             .flatten()
@@ -118,11 +129,7 @@ impl Settings {
             retention,
             timeout,
             zone,
-            api_url,
-            notifications: spec
-                .as_ref()
-                .map(|s| s.notifications.clone())
-                .unwrap_or_default(),
+            receivers,
             options: spec.map(|s| s.options).unwrap_or_default(),
             scratch: scratch(env),
             path: search_path(env),
@@ -173,10 +180,11 @@ impl Settings {
                 secrets.push(password.to_owned());
             }
         }
-        if let Some(url) = &self.api_url {
-            secrets.push(url.expose_secret().to_owned());
+        for receiver in &self.receivers {
+            let url = receiver.url.expose_secret();
+            secrets.push(url.to_owned());
             // The token is the URL's last part; errors of the HTTP client may quote the path alone.
-            if let Some((_, token)) = url.expose_secret().rsplit_once('/') {
+            if let Some((_, token)) = url.rsplit_once('/') {
                 secrets.push(token.to_owned());
             }
         }
@@ -307,20 +315,49 @@ fn zone(input: &mut value::Input<'_>) -> Tz {
     })
 }
 
-fn api_url(input: &mut value::Input<'_>) -> Result<Option<SecretString>, String> {
+/// The bot of APIURL hears of every outcome.
+fn api_url(input: &value::Input<'_>) -> Result<Option<Receiver>, String> {
     let Some(text) = input.get("APIURL") else {
         return Ok(None);
     };
-    let text = text.trim();
-    match reqwest::Url::parse(text) {
+    match reqwest::Url::parse(&text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
-            Ok(Some(text.into()))
+            Ok(Some(Receiver {
+                name: "APIURL".to_owned(),
+                type_: NotificationType::Feishu,
+                url: text.into(),
+                on: vec![NotificationEvent::Success, NotificationEvent::Failure],
+            }))
         }
         _ => Err(
             "APIURL is not an http or https URL: give the bot's webhook address, or leave it out"
                 .to_owned(),
         ),
     }
+}
+
+/// A receiver that can't be read is a warning: it must not cost the backup.
+fn typed_receiver(
+    input: &mut value::Input<'_>,
+    index: usize,
+    typed: &RunNotification,
+) -> Option<Receiver> {
+    let name = format!("spec.notifications[{index}] ({:?})", typed.entry.type_);
+    let url = input
+        .file(&name, &typed.url_file)
+        .map_err(|e| input.warnings.push(e))
+        .ok()?;
+    let on = if typed.entry.on.is_empty() {
+        vec![NotificationEvent::Failure, NotificationEvent::Recovery]
+    } else {
+        typed.entry.on.clone()
+    };
+    Some(Receiver {
+        name,
+        type_: typed.entry.type_,
+        url: url.trim().into(),
+        on,
+    })
 }
 
 fn scratch(env: &Environment) -> Vec<PathBuf> {

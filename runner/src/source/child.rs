@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -69,6 +69,30 @@ impl Dump {
             ));
         };
         Ok((dump, output))
+    }
+
+    /// Starts a client that reads SQL from its standard input and says nothing.
+    ///
+    /// # Errors
+    /// It can't be started.
+    pub fn start_load(
+        client: &Client,
+        args: &[String],
+        cancel: &Cancel,
+        scrub: &Arc<Scrub>,
+    ) -> Result<(Self, ChildStdin), Failure> {
+        let mut load = spawn(client, args, Stdio::piped(), cancel, scrub)?;
+        // What statements answer is of no interest, but must not fill the pipe.
+        if let Some(mut output) = load.child.stdout.take() {
+            std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+        }
+        let Some(input) = load.child.stdin.take() else {
+            return Err(Failure::other(
+                "ClientNotStarted",
+                "the client has no input",
+            ));
+        };
+        Ok((load, input))
     }
 
     /// Runs the client with `input` and gives all it says.

@@ -13,4 +13,4 @@ pub use client::{Client, Clients, Flavour};
 pub use errors::explain;
 pub use option_file::{OptionFile, scratch_directory};
 pub use plan::{DumpPlan, plan};
-pub use server::{Server, observe};
+pub use server::{Server, literals, observe};

@@ -5,6 +5,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crds::mysql_backup::TlsMode;
 use secrecy::{ExposeSecret, SecretString};
@@ -15,6 +16,9 @@ use crate::settings::Source;
 
 const TMPFS: i64 = 0x0102_1994;
 const RAMFS: i64 = 0x8584_58f6;
+
+/// So many were written by this program.
+static FILES: AtomicU32 = AtomicU32::new(0);
 
 /// Lines beyond this are cut by the clients' readers of option files.
 const LONGEST_LINE: usize = 4000;
@@ -59,7 +63,8 @@ impl OptionFile {
         tls: bool,
     ) -> Result<Self, Failure> {
         let text = content(source, flavour, tls)?;
-        let path = directory.join(format!("client-{nonce}-{flavour:?}-{tls}.cnf"));
+        let number = FILES.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!("client-{nonce}-{number}.cnf"));
         let guard = Self { path };
         let write = || -> std::io::Result<()> {
             let mut file = OpenOptions::new()

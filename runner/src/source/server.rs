@@ -200,8 +200,7 @@ fn grant(line: &str, server: &mut Server) {
 }
 
 fn second(databases: &[String]) -> String {
-    let list: Vec<String> = databases.iter().map(|d| literal(d)).collect();
-    let list = list.join(",");
+    let list = literals(databases);
     format!(
         "SET SESSION lock_wait_timeout=2;\n\
          SELECT 'estimate', COALESCE(SUM(DATA_LENGTH),0) FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ({list});\n\
@@ -223,6 +222,12 @@ fn details(text: &str, server: &mut Server) {
 
 fn identifier(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
+}
+
+/// Names as a list of SQL strings.
+pub fn literals(names: &[String]) -> String {
+    let all: Vec<String> = names.iter().map(|n| literal(n)).collect();
+    all.join(",")
 }
 
 fn literal(text: &str) -> String {

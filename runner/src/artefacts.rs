@@ -1,0 +1,140 @@
+//! Finding artefacts by what people say: a key, a run, a moment, or the newest.
+
+use std::io::Read;
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+
+use crate::codec;
+use crate::failure::Failure;
+use crate::manifest::{self, Manifest};
+use crate::pipeline::Stored;
+use crate::run::Context;
+use crate::store::Store;
+use crate::verify;
+
+/// Which artefact is meant; nothing set means the newest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Choice {
+    /// Its key below the destination's root.
+    pub key: Option<String>,
+    /// Name of its run.
+    pub run: Option<String>,
+    /// The newest whose run started at or before this RFC 3339 instant.
+    pub at: Option<String>,
+}
+
+/// The manifest of the chosen artefact.
+///
+/// # Errors
+/// There is none, or the store refuses.
+pub fn choose(context: &Context, store: &dyn Store, choice: &Choice) -> Result<Manifest, Failure> {
+    let identity = &context.settings.identity;
+    if let Some(key) = &choice.key {
+        if key.split('/').any(|part| part == "..") || key.starts_with('/') {
+            return Err(Failure::settings(format!(
+                "{key:?} is not a key below the destination"
+            )));
+        }
+        return manifest::read(store, &Manifest::key_of(key))?
+            .filter(|m| m.key == *key)
+            .ok_or_else(|| missing(store, &format!("no artefact {key} with a manifest")));
+    }
+    let at = choice.at.as_deref().map(instant).transpose()?;
+    let mut all = manifest::list(store, &identity.directory())?;
+    all.retain(|m| m.belongs_to(identity));
+    let found = all.into_iter().rev().find(|m| {
+        let of_run = choice.run.as_ref().is_none_or(|run| m.run == *run);
+        of_run && at.is_none_or(|at| m.started().is_some_and(|s| s <= at))
+    });
+    found.ok_or_else(|| {
+        let what = match (&choice.run, &choice.at) {
+            (Some(run), _) => format!("no artefact of run {run}"),
+            (None, Some(at)) => format!("no artefact of {at} or earlier"),
+            (None, None) => "no artefact".to_owned(),
+        };
+        missing(store, &format!("{what} in {}", identity.directory()))
+    })
+}
+
+fn instant(text: &str) -> Result<DateTime<Utc>, Failure> {
+    crds::time::parse_rfc3339(text)
+        .ok_or_else(|| Failure::settings(format!("at: {text:?} is not an RFC 3339 time")))
+}
+
+fn missing(store: &dyn Store, what: &str) -> Failure {
+    Failure::store(
+        "ArtefactNotFound",
+        format!(
+            "{what} in {}: list what is stored, or correct the destination",
+            store.describe()
+        ),
+    )
+}
+
+/// The stored bytes still have the length and SHA-256 of the manifest.
+///
+/// # Errors
+/// They differ, or can't be read.
+pub fn check(store: &dyn Store, manifest: &Manifest) -> Result<(), Failure> {
+    let sent = Stored {
+        bytes: manifest.stored_bytes,
+        sha256: manifest.stored_sha256.clone(),
+    };
+    verify::compare(&manifest.key, stored(store, manifest)?, &sent)
+}
+
+/// The dump's own bytes: decrypted and decompressed.
+///
+/// # Errors
+/// The key is missing or wrong, or the artefact is damaged.
+pub fn open(
+    context: &Context,
+    store: &dyn Store,
+    manifest: &Manifest,
+) -> Result<Box<dyn Read + Send>, Failure> {
+    let identity = match (
+        &context.settings.identity_file,
+        manifest.encryption.as_str(),
+    ) {
+        (_, "") => None,
+        (Some(path), _) => Some(std::fs::read_to_string(path).map_err(|e| {
+            Failure::settings(format!(
+                "the age identity {} can't be read: {e}",
+                path.display()
+            ))
+        })?),
+        (None, _) => {
+            return Err(Failure::settings(format!(
+                "{} is encrypted and no identity is given: set spec.decryption.age.identitySecretKeyRef",
+                manifest.key
+            )));
+        }
+    };
+    codec::decoder(
+        stored(store, manifest)?,
+        manifest.compression,
+        identity.as_deref(),
+    )
+    .map_err(|e| {
+        e.downcast::<Failure>().unwrap_or_else(|e| {
+            Failure::verification(
+                "NotDecryptable",
+                format!(
+                    "{} can't be opened: {e}; check that the identity belongs to its recipients",
+                    manifest.key
+                ),
+            )
+        })
+    })
+}
+
+fn stored(store: &dyn Store, manifest: &Manifest) -> Result<Box<dyn Read + Send>, Failure> {
+    store.open(&manifest.key)?.ok_or_else(|| {
+        Failure::store(
+            "ArtefactNotFound",
+            format!("{} is gone from the store", manifest.key),
+        )
+    })
+}
