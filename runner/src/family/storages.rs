@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use crate::failure::Failure;
 use crate::run::Context;
 use crate::settings::{self, Destination};
-use crate::store::{self, Attempt, Store};
+use crate::store::{self, Attempt, Store, webdav};
 
 use super::settings::{Family, expose};
 
@@ -94,6 +94,20 @@ fn connect(
             let store = store::open(&Destination::S3(Box::new(bucket(s3))), attempt)?;
             Ok((store.into(), path))
         }
+        Place::Webdav {
+            root,
+            username,
+            password,
+        } => {
+            let password = expose(password.as_ref()).unwrap_or_default();
+            let user = expose(username.as_ref());
+            let settings = webdav::Settings {
+                root: root.clone(),
+                login: user.map(|u| (u.to_owned(), password.to_owned().into())),
+            };
+            let store = webdav::WebdavStore::new(settings, attempt)?;
+            Ok((Arc::new(store), path))
+        }
         other => Err(Failure::settings(format!(
             "this runner can't reach {} storages",
             kind(other)
@@ -127,5 +141,6 @@ fn bucket(s3: &S3<SecretString>) -> settings::S3 {
             .map(|(id, secret)| (id.to_owned().into(), secret.to_owned().into())),
         session_token: expose(s3.session_token.as_ref()).map(|t| t.to_owned().into()),
         ca: None,
+        storage_class: s3.storage_class.clone(),
     }
 }

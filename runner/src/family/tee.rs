@@ -124,7 +124,7 @@ fn free_key(context: &Context, family: &Family, target: &Target) -> Result<Strin
     let taken = target.store.list(&target.path)?;
     for attempt in 0..NAMES {
         let key = state::key(context, family, &target.path, attempt);
-        if !taken.iter().any(|e| e.key == key) {
+        if !taken.iter().any(|e| e.key.trim_start_matches('/') == key) {
             return Ok(key);
         }
     }

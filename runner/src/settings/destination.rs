@@ -35,6 +35,8 @@ pub struct S3 {
     pub session_token: Option<SecretString>,
     /// CA certificate of the endpoint, PEM.
     pub ca: Option<String>,
+    /// Storage class; `None` means the bucket's.
+    pub storage_class: Option<String>,
 }
 
 impl S3 {
@@ -121,5 +123,6 @@ fn s3(input: &mut Input<'_>, typed: &RunS3) -> Result<S3, String> {
         keys,
         session_token,
         ca,
+        storage_class: None,
     })
 }

@@ -4,6 +4,7 @@
 mod object;
 mod s3;
 mod volume;
+pub mod webdav;
 
 use std::io::Read;
 

@@ -28,6 +28,9 @@ pub(super) fn open(s3: &S3, attempt: Attempt) -> Result<ObjectStore, Failure> {
     if !s3.force_path_style && by_host_name(s3.endpoint.as_deref()) {
         builder = builder.enable_virtual_host_style();
     }
+    if let Some(class) = &s3.storage_class {
+        builder = builder.default_storage_class(class);
+    }
     if let Some((id, secret)) = &s3.keys {
         builder = builder
             .access_key_id(id.expose_secret())

@@ -1,0 +1,528 @@
+//! A WebDAV server: streamed by PUT under a temporary name, read back by GET, published by MOVE
+//! that overwrites nothing.
+
+use std::io::{self, Read};
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use reqwest::header::CONTENT_LENGTH;
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::{Attempt, Entry, Store, Upload};
+use crate::failure::Failure;
+
+/// Temporaries and marks of the runner begin so; listings leave them out.
+const OWN: &str = ".backup-runner.";
+/// Chunks between the archive and the connection.
+const CHUNKS: usize = 8;
+/// A request that gets no answer for so long has failed.
+const STALLED: Duration = Duration::from_secs(120);
+
+/// Where a server is and who logs in.
+#[derive(Debug)]
+pub struct Settings {
+    /// URL of the collection that keys are below.
+    pub root: String,
+    /// User name and password.
+    pub login: Option<(String, SecretString)>,
+}
+
+/// A WebDAV server. Keys are below its root.
+#[derive(Clone)]
+pub struct WebdavStore {
+    client: Client,
+    root: Url,
+    login: Option<(String, SecretString)>,
+    attempt: Attempt,
+    handle: Handle,
+}
+
+impl WebdavStore {
+    /// A store. Must be called within the runtime.
+    ///
+    /// # Errors
+    /// The URL is none.
+    pub fn new(settings: Settings, attempt: Attempt) -> Result<Self, Failure> {
+        let text = if settings.root.contains("://") {
+            settings.root.clone()
+        } else {
+            format!("http://{}", settings.root)
+        };
+        let mut root = Url::parse(&text)
+            .map_err(|e| Failure::settings(format!("config.root {text:?} is no URL: {e}")))?;
+        if !root.path().ends_with('/') {
+            let path = format!("{}/", root.path());
+            root.set_path(&path);
+        }
+        let client = Client::builder()
+            .connect_timeout(Duration::from_secs(10))
+            .read_timeout(STALLED)
+            .user_agent(concat!("backup-runner/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|e| {
+                Failure::other("HttpFailed", format!("the HTTP client can't be made: {e}"))
+            })?;
+        Ok(Self {
+            client,
+            root,
+            login: settings.login,
+            attempt,
+            handle: Handle::current(),
+        })
+    }
+
+    /// URL of a key; each part is escaped.
+    fn url(&self, key: &str) -> Result<Url, Failure> {
+        let mut url = self.root.clone();
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts
+                .pop_if_empty()
+                .extend(key.split('/').filter(|p| !p.is_empty()));
+        }
+        Ok(url)
+    }
+
+    fn request(&self, method: &str, key: &str) -> Result<RequestBuilder, Failure> {
+        let method = Method::from_bytes(method.as_bytes())
+            .map_err(|e| Failure::other("HttpFailed", e.to_string()))?;
+        let request = self.client.request(method, self.url(key)?);
+        Ok(match &self.login {
+            Some((user, password)) => request.basic_auth(user, Some(password.expose_secret())),
+            None => request,
+        })
+    }
+
+    fn send(&self, doing: &str, key: &str, request: RequestBuilder) -> Result<Response, Failure> {
+        self.handle
+            .block_on(request.send())
+            .map_err(|e| self.unreachable(doing, key, &e))
+    }
+
+    fn unreachable(&self, doing: &str, key: &str, error: &reqwest::Error) -> Failure {
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(inner) = cause.source() {
+            cause = inner;
+        }
+        Failure::store(
+            "StoreUnreachable",
+            format!(
+                "{doing} {key} on {} failed: {cause}; check config.root, NetworkPolicy and certificates",
+                self.place()
+            ),
+        )
+    }
+
+    fn refused(&self, doing: &str, key: &str, status: StatusCode) -> Failure {
+        let (reason, remedy) = match status.as_u16() {
+            401 => (
+                "PermissionDenied",
+                "check username and password of the Storage",
+            ),
+            403 => ("PermissionDenied", "the user may not do this there"),
+            404 | 409 => (
+                "DestinationNotFound",
+                "config.root does not exist: create it, or correct it",
+            ),
+            405 => ("StoreFailed", "the server speaks no WebDAV at this URL"),
+            413 | 507 => ("NoSpace", "free space, or raise the server's limit"),
+            _ => ("StoreFailed", "look at the server's health"),
+        };
+        Failure::store(
+            reason,
+            format!(
+                "{doing} {key} on {} failed: it answered {status}: {remedy}",
+                self.place()
+            ),
+        )
+    }
+
+    fn expect_good(&self, doing: &str, key: &str, response: &Response) -> Result<(), Failure> {
+        if response.status().is_success() {
+            return Ok(());
+        }
+        Err(self.refused(doing, key, response.status()))
+    }
+
+    fn place(&self) -> String {
+        let port = self
+            .root
+            .port()
+            .map(|p| format!(":{p}"))
+            .unwrap_or_default();
+        format!("{}{port}", self.root.host_str().unwrap_or_default())
+    }
+
+    /// Makes the collections above a key.
+    fn make_collections(&self, key: &str) -> Result<(), Failure> {
+        let mut path = String::new();
+        let parts: Vec<&str> = key.split('/').collect();
+        for part in &parts[..parts.len().saturating_sub(1)] {
+            path = if path.is_empty() {
+                (*part).to_owned()
+            } else {
+                format!("{path}/{part}")
+            };
+            let answer = self.send("making", &path, self.request("MKCOL", &path)?)?;
+            // 405 says that it exists.
+            if !answer.status().is_success() && answer.status() != StatusCode::METHOD_NOT_ALLOWED {
+                return Err(self.refused("making", &path, answer.status()));
+            }
+        }
+        Ok(())
+    }
+
+    fn entries(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
+        let request = self
+            .request("PROPFIND", &format!("{directory}/"))?
+            .header("Depth", "1");
+        let answer = self.send("listing", directory, request)?;
+        if answer.status() == StatusCode::NOT_FOUND {
+            return Ok(vec![]);
+        }
+        self.expect_good("listing", directory, &answer)?;
+        let text = self
+            .handle
+            .block_on(answer.text())
+            .map_err(|e| self.unreachable("listing", directory, &e))?;
+        let mut found: Vec<Entry> = parse(&text)
+            .map_err(|e| {
+                Failure::store(
+                    "StoreFailed",
+                    format!(
+                        "listing {directory} on {} failed: its answer is no WebDAV: {e}",
+                        self.place()
+                    ),
+                )
+            })?
+            .into_iter()
+            .map(|(name, size)| Entry {
+                key: if directory.is_empty() {
+                    name
+                } else {
+                    format!("{directory}/{name}")
+                },
+                size,
+            })
+            .collect();
+        found.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(found)
+    }
+
+    fn get(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        let answer = self.send("reading", key, self.request("GET", key)?)?;
+        if answer.status() == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        self.expect_good("reading", key, &answer)?;
+        Ok(Some(Box::new(Body {
+            stream: Box::pin(answer.bytes_stream().map_err(io::Error::other)),
+            handle: self.handle.clone(),
+            chunk: bytes::Bytes::new(),
+        })))
+    }
+
+    fn temporary(&self, key: &str) -> String {
+        let a = &self.attempt;
+        let name = format!("{OWN}{}~{}~{}.tmp", a.run, a.pod, a.nonce);
+        match key.rsplit_once('/') {
+            Some((directory, _)) => format!("{directory}/{name}"),
+            None => name,
+        }
+    }
+}
+
+impl Store for WebdavStore {
+    fn describe(&self) -> String {
+        format!("WebDAV server {}", self.place())
+    }
+
+    fn begin(&self, key: &str) -> Result<Box<dyn Upload>, Failure> {
+        self.make_collections(key)?;
+        let temporary = self.temporary(key);
+        let (sender, receiver) = mpsc::channel::<io::Result<bytes::Bytes>>(CHUNKS);
+        let stream = futures::stream::unfold(receiver, |mut receiver| async {
+            receiver.recv().await.map(|chunk| (chunk, receiver))
+        });
+        let request = self
+            .request("PUT", &temporary)?
+            .body(reqwest::Body::wrap_stream(stream));
+        Ok(Box::new(WebdavUpload {
+            store: self.clone(),
+            key: key.to_owned(),
+            temporary,
+            sender: Some(sender),
+            put: Some(self.handle.spawn(request.send())),
+            published: false,
+        }))
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
+        let mut found = self.entries(directory)?;
+        found.retain(|e| {
+            !e.key
+                .rsplit('/')
+                .next()
+                .unwrap_or_default()
+                .starts_with('.')
+        });
+        Ok(found)
+    }
+
+    fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        self.get(key)
+    }
+
+    fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure> {
+        self.make_collections(key)?;
+        let request = self
+            .request("PUT", key)?
+            .header(CONTENT_LENGTH, content.len())
+            .body(content.to_vec());
+        let answer = self.send("writing", key, request)?;
+        self.expect_good("writing", key, &answer)
+    }
+
+    fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
+        let key = format!("{directory}/{OWN}{}~{name}", self.attempt.run);
+        let answer = self.send("reading", &key, self.request("HEAD", &key)?)?;
+        if answer.status().is_success() {
+            return Ok(false);
+        }
+        self.put(&key, b"").map(|()| true)
+    }
+
+    fn remove(&self, key: &str) -> Result<(), Failure> {
+        let answer = self.send("removing", key, self.request("DELETE", key)?)?;
+        if answer.status() == StatusCode::NOT_FOUND {
+            return Ok(());
+        }
+        self.expect_good("removing", key, &answer)
+    }
+
+    fn clean(&self, directory: &str) -> Result<u64, Failure> {
+        let mut removed = 0;
+        let own = format!("{OWN}{}~", self.attempt.run);
+        for entry in self.entries(directory)? {
+            let name = entry.key.rsplit('/').next().unwrap_or_default();
+            if name.starts_with(&own)
+                && name.ends_with(".tmp")
+                && !name.contains(&self.attempt.nonce)
+            {
+                self.remove(&entry.key)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn keep_alive(&self) {}
+}
+
+struct WebdavUpload {
+    store: WebdavStore,
+    key: String,
+    temporary: String,
+    sender: Option<mpsc::Sender<io::Result<bytes::Bytes>>>,
+    put: Option<JoinHandle<reqwest::Result<Response>>>,
+    published: bool,
+}
+
+impl WebdavUpload {
+    /// The answer to the PUT.
+    fn answer(&mut self) -> Result<(), Failure> {
+        self.sender = None;
+        let Some(put) = self.put.take() else {
+            return Err(Failure::store("StoreFailed", "the upload is closed"));
+        };
+        let answer = self
+            .store
+            .handle
+            .block_on(put)
+            .map_err(|e| Failure::other("HttpFailed", e.to_string()))?
+            .map_err(|e| self.store.unreachable("writing", &self.key, &e))?;
+        self.store.expect_good("writing", &self.key, &answer)
+    }
+}
+
+impl Upload for WebdavUpload {
+    fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
+        let chunk = Ok(bytes::Bytes::copy_from_slice(data));
+        let sent = self.sender.as_ref().map(|s| s.blocking_send(chunk));
+        match sent {
+            Some(Ok(())) => Ok(()),
+            // The server has answered before the end: its answer says why.
+            _ => Err(self.answer().err().unwrap_or_else(|| {
+                Failure::store(
+                    "StoreFailed",
+                    format!(
+                        "writing {} on {}: the server took less than was sent",
+                        self.key,
+                        self.store.place()
+                    ),
+                )
+            })),
+        }
+    }
+
+    fn close(&mut self) -> Result<(), Failure> {
+        self.answer()
+    }
+
+    fn read_back(&self) -> Result<Box<dyn Read + Send>, Failure> {
+        self.store.get(&self.temporary)?.ok_or_else(|| {
+            Failure::store(
+                "NotReadBack",
+                format!("{} is gone from {}", self.key, self.store.place()),
+            )
+        })
+    }
+
+    fn publish(&mut self) -> Result<bool, Failure> {
+        let target = self.store.url(&self.key)?;
+        let request = self
+            .store
+            .request("MOVE", &self.temporary)?
+            .header("Destination", target.as_str())
+            .header("Overwrite", "F");
+        let answer = self.store.send("publishing", &self.key, request)?;
+        if answer.status() == StatusCode::PRECONDITION_FAILED {
+            return Ok(false);
+        }
+        self.store.expect_good("publishing", &self.key, &answer)?;
+        self.published = true;
+        Ok(true)
+    }
+}
+
+impl Drop for WebdavUpload {
+    fn drop(&mut self) {
+        if self.published {
+            return;
+        }
+        if let Some(sender) = self.sender.take() {
+            // A body that ends in an error is no file.
+            let _ = sender.try_send(Err(io::Error::other("the run was ended")));
+        }
+        if let Some(put) = self.put.take() {
+            put.abort();
+        }
+        let _ = self.store.remove(&self.temporary);
+    }
+}
+
+type ByteStream = std::pin::Pin<Box<dyn futures::Stream<Item = io::Result<bytes::Bytes>> + Send>>;
+
+/// A GET as a blocking reader.
+struct Body {
+    stream: ByteStream,
+    handle: Handle,
+    chunk: bytes::Bytes,
+}
+
+impl Read for Body {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        while self.chunk.is_empty() {
+            match self.handle.block_on(self.stream.try_next())? {
+                Some(chunk) => self.chunk = chunk,
+                None => return Ok(0),
+            }
+        }
+        let n = self.chunk.len().min(target.len());
+        let taken = self.chunk.split_to(n);
+        target[..n].copy_from_slice(&taken);
+        Ok(n)
+    }
+}
+
+/// Names and sizes of the files of a multistatus.
+fn parse(text: &str) -> Result<Vec<(String, u64)>, String> {
+    use quick_xml::events::Event;
+    let mut reader = quick_xml::Reader::from_str(text);
+    let mut found = vec![];
+    let (mut href, mut size, mut collection) = (String::new(), 0, false);
+    let mut element = String::new();
+    let mut seen = false;
+    loop {
+        match reader.read_event().map_err(|e| e.to_string())? {
+            Event::Eof => break,
+            Event::Start(e) => {
+                element = e.local_name().into_inner().to_owned();
+                match element.as_str() {
+                    "multistatus" => seen = true,
+                    "response" => (href, size, collection) = (String::new(), 0, false),
+                    "collection" => collection = true,
+                    _ => {}
+                }
+            }
+            Event::Empty(e) if e.local_name().into_inner() == "collection" => collection = true,
+            Event::Text(t) => {
+                let value = t.trim().to_owned();
+                match element.as_str() {
+                    "href" => href.push_str(&value),
+                    "getcontentlength" if !value.is_empty() => size = value.parse().unwrap_or(0),
+                    _ => {}
+                }
+            }
+            Event::End(e) => {
+                element.clear();
+                if e.local_name().into_inner() == "response" && !collection {
+                    let name = href
+                        .trim_end_matches('/')
+                        .rsplit('/')
+                        .next()
+                        .unwrap_or_default();
+                    found.push((unescape(name), size));
+                }
+            }
+            _ => {}
+        }
+    }
+    if seen {
+        Ok(found)
+    } else {
+        Err("there is no multistatus".to_owned())
+    }
+}
+
+/// Undoes percent encoding.
+fn unescape(name: &str) -> String {
+    let mut bytes = vec![];
+    let mut rest = name.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = (*first == b'%')
+            .then(|| after.get(..2).and_then(|h| std::str::from_utf8(h).ok()))
+            .flatten()
+            .and_then(|h| u8::from_str_radix(h, 16).ok());
+        match code {
+            Some(code) => {
+                bytes.push(code);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_multistatus_gives_files_and_no_collections() {
+        let text = r#"<?xml version="1.0"?><D:multistatus xmlns:D="DAV:">
+<D:response><D:href>/b/</D:href><D:propstat><D:prop><D:resourcetype><D:collection xmlns:D="DAV:"/></D:resourcetype></D:prop></D:propstat></D:response>
+<D:response><D:href>/b/a%20b.tar</D:href><D:propstat><D:prop><D:getcontentlength>12</D:getcontentlength><D:resourcetype></D:resourcetype></D:prop></D:propstat></D:response>
+</D:multistatus>"#;
+        assert_eq!(parse(text).unwrap(), [("a b.tar".to_owned(), 12)]);
+        assert!(parse("<html>no</html>").is_err());
+    }
+}
