@@ -5,12 +5,16 @@
 # runs PID WORD: whether the process lives (a zombie does not) and has WORD on its command line.
 runs() { grep -qzF -- "$2" "/proc/$1/cmdline" 2>/dev/null; }
 
+# The process that holds the namespaces, known by the state directory on its command line: whichever checkout started it.
+outer() {
+  pgrep -xf "unshare .* init $STATE" ||
+    { local old; old=$(cat "$STATE/unshare.pid" 2>/dev/null) && runs "$old" init && echo "$old"; }
+}
+
 # The first process inside, as the host numbers it; fails when the cluster is not up.
 first() {
-  local outer
-  outer=$(cat "$STATE/unshare.pid" 2>/dev/null) || return 1
-  runs "$outer" "$SELF" || return 1
-  pgrep -P "$outer" | head -n 1 | grep .
+  local process
+  process=$(outer) && pgrep -P "$process" | head -n 1 | grep .
 }
 
 inside() {
@@ -61,16 +65,15 @@ cluster_up() {
 }
 
 launch() {
-  setsid unshare --net --mount --pid --fork --mount-proc --kill-child "$SELF" init \
+  setsid unshare --net --mount --pid --fork --mount-proc --kill-child "$SELF" init "$STATE" \
     >"$STATE/log/init.log" 2>&1 </dev/null &
-  echo $! >"$STATE/unshare.pid"
 }
 
 wait_ready() {
-  local deadline=$((SECONDS + 120)) outer
-  outer=$(cat "$STATE/unshare.pid")
+  local deadline=$((SECONDS + 120))
+  wait_for 5 "the namespaces" outer || true
   until is_ready; do
-    if ! runs "$outer" "$SELF" || [ "$SECONDS" -ge "$deadline" ]; then
+    if ! outer >/dev/null || [ "$SECONDS" -ge "$deadline" ]; then
       explain_start
       kill_cluster
       die "cluster $NAME did not start; its logs: $STATE/log"
@@ -160,19 +163,17 @@ service_start() { # service
 }
 
 kill_cluster() {
-  local outer process
+  local process
   if process=$(first); then
-    outer=$(cat "$STATE/unshare.pid")
     kill -9 "$process" # unshare, outside, ignores SIGTERM; with the first process all others end
-    wait_for 60 "the end of the cluster's processes" eval "! runs $outer '$SELF'"
+    wait_for 60 "the end of the cluster's processes" eval '! outer'
   fi
-  rm -f "$STATE/unshare.pid"
   remove_cgroups
 }
 
 cluster_down() {
   local process
-  [ -d "$STATE" ] || return 0
+  [ -d "$STATE" ] || outer >/dev/null || return 0
   need_root
   if process=$(forwarder); then
     kill -9 -- "-$process"
