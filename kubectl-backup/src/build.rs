@@ -43,18 +43,19 @@ pub(crate) fn mysql(args: &CreateMysql) -> Result<MysqlBackup> {
         retention: retention(&args.store.retention)?,
         ..MysqlBackupSpec::default()
     };
-    let mut problems: Vec<String> = crds::validate::name(&args.name)
+    let name = args.name.as_deref().unwrap_or_default();
+    let mut problems: Vec<String> = crds::validate::name(name)
         .iter()
         .chain(&crds::validate::mysql_backup(&spec))
         .map(|problem| flag_words(&problem.path, &problem.message))
         .collect();
-    if let Some(why) = bad_name(&args.name) {
+    if let Some(why) = bad_name(name) {
         problems.insert(0, why);
     }
     if !problems.is_empty() {
         return Err(Error::usage(problems.join("; ")));
     }
-    let mut object = MysqlBackup::new(&args.name, spec);
+    let mut object = MysqlBackup::new(name, spec);
     let labels = pairs("--labels", &args.labels)?;
     object.metadata.labels = (!labels.is_empty()).then_some(labels);
     Ok(object)
@@ -77,7 +78,7 @@ fn flag_words(path: &str, message: &str) -> String {
 }
 
 /// Names the server would refuse.
-fn bad_name(name: &str) -> Option<String> {
+pub(crate) fn bad_name(name: &str) -> Option<String> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
     let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let good = name.chars().all(allowed) && name.starts_with(edge) && name.ends_with(edge);

@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     Terminated,
     /// The reader of our output went away; said to nobody (141).
     BrokenPipe,
+    /// A status with a meaning of the verb's own, as of `diff` and `health`.
+    Status(u8),
 }
 
 impl Kind {
@@ -47,6 +49,7 @@ impl Kind {
             Self::Interrupted => 130,
             Self::BrokenPipe => 141,
             Self::Terminated => 143,
+            Self::Status(code) => code,
         }
     }
 }

@@ -4,9 +4,11 @@ mod build;
 mod cli;
 mod cluster;
 mod command;
+mod complete;
 mod env;
 mod error;
 mod kind;
+mod rbac;
 mod ui;
 mod view;
 
@@ -18,7 +20,7 @@ use tracing_subscriber::filter::LevelFilter;
 fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return ExitCode::from(ui::usage(&error)),
+        Err(error) => return ExitCode::from(refuse(&error)),
     };
     log(cli.global.verbose);
     #[expect(
@@ -41,6 +43,16 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Usage is status 2; to a monitoring system that would be CRITICAL, so `health` says UNKNOWN.
+fn refuse(error: &clap::Error) -> u8 {
+    let code = ui::usage(error);
+    let health = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    if code == 2 && health.as_deref() == Some("health") {
+        return 3;
+    }
+    code
 }
 
 /// Logs what the client does, to stderr, as much as `-v` says.

@@ -62,6 +62,7 @@ pub(crate) struct Ui {
     color_err: bool,
     ascii: bool,
     quiet: bool,
+    dumb: bool,
     yes: bool,
     no_input: bool,
 }
@@ -85,6 +86,7 @@ impl Ui {
             color_err: color(terminals.error),
             ascii: global.ascii || !env.utf8,
             quiet: global.quiet,
+            dumb: env.dumb,
             yes: global.yes,
             no_input: global.no_input,
         }
@@ -93,6 +95,33 @@ impl Ui {
     /// True if symbols must be ASCII.
     pub(crate) fn ascii(&self) -> bool {
         self.ascii
+    }
+
+    /// True if stderr is a terminal that takes a moving line.
+    fn moving(&self) -> bool {
+        self.terminals.error && !self.quiet && !self.dumb
+    }
+
+    /// A bar on stderr, where stderr is a terminal that can move the cursor.
+    pub(crate) fn bar(&self) -> Option<indicatif::ProgressBar> {
+        if !self.moving() {
+            return None;
+        }
+        let bar = indicatif::ProgressBar::new(100);
+        let template = if self.ascii {
+            "[{bar:20}] {msg}"
+        } else {
+            "◎ {bar:20} {msg}"
+        };
+        let style = indicatif::ProgressStyle::with_template(template)
+            .unwrap_or_else(|_| indicatif::ProgressStyle::default_bar());
+        let style = if self.ascii {
+            style.progress_chars("#>-")
+        } else {
+            style
+        };
+        bar.set_style(style);
+        Some(bar)
     }
 
     /// True if a question can be asked.
@@ -193,6 +222,48 @@ impl Ui {
             .default(false)
             .interact_opt();
         self.answer(answer).map(|yes| yes.unwrap_or(false))
+    }
+
+    /// A question that `--yes` does not answer, because it is about what is right.
+    ///
+    /// # Errors
+    /// An interrupt, with the cursor shown again.
+    pub(crate) fn agree(&self, prompt: &str) -> Result<bool> {
+        let question = dialoguer::Confirm::new().with_prompt(prompt).default(true);
+        self.answer(question.interact_opt())
+            .map(|yes| yes.unwrap_or(false))
+    }
+
+    /// Lets the user choose one of `items`; `None` on Escape.
+    ///
+    /// # Errors
+    /// An interrupt, with the cursor shown again.
+    pub(crate) fn select(&self, prompt: &str, items: &[String]) -> Result<Option<usize>> {
+        let question = dialoguer::Select::new()
+            .with_prompt(prompt)
+            .items(items)
+            .default(0);
+        self.answer(question.interact_opt())
+    }
+
+    /// Reads one line, checked by `check` at once.
+    ///
+    /// # Errors
+    /// An interrupt, with the cursor shown again.
+    pub(crate) fn input(
+        &self,
+        prompt: &str,
+        default: &str,
+        check: impl Fn(&str) -> Result<(), String>,
+    ) -> Result<String> {
+        let mut question = dialoguer::Input::<String>::new()
+            .with_prompt(prompt)
+            .allow_empty(true)
+            .validate_with(|text: &String| check(text));
+        if !default.is_empty() {
+            question = question.default(default.to_owned());
+        }
+        self.answer(question.interact_text())
     }
 
     /// Lets the user pick one of `items`; `None` if there is nobody to ask, or on Escape.

@@ -33,9 +33,20 @@ pub(crate) enum CreateKind {
 #[derive(Args, Debug)]
 pub(crate) struct CreateMysql {
     /// Name of the object, at most 52 characters
-    pub(crate) name: String,
+    #[arg(required_unless_present = "interactive")]
+    pub(crate) name: Option<String>,
+    /// Ask for everything, then show the object and the equivalent command
+    #[arg(short, long)]
+    pub(crate) interactive: bool,
     /// Cron expression of five fields, @daily and the like, or @every 6h
-    #[arg(long, value_name = "EXPRESSION", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "EXPRESSION",
+        allow_hyphen_values = true,
+        required_unless_present = "interactive",
+        default_value_if("interactive", "true", ""),
+        hide_default_value = true
+    )]
     pub(crate) schedule: String,
     /// IANA name of the schedule's zone; UTC if unset
     #[arg(long, value_name = "ZONE")]

@@ -1,5 +1,6 @@
 //! Flags and arguments; no behaviour.
 
+mod admin;
 mod connection;
 mod create;
 mod read;
@@ -8,13 +9,16 @@ mod schedule;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use admin::{
+    Bundle, Completion, Diff, Doctor, Export, Health, HealthOutput, Man, Set, Shell, Verify,
+};
 pub(crate) use connection::Connection;
 pub(crate) use create::{
     Concurrency, Create, CreateKind, CreateMysql, SourceFlags, StoreFlags, TlsFlag,
 };
-pub(crate) use read::{Describe, List, Logs, Output, Runs};
+pub(crate) use read::{Describe, List, Logs, Output, Runs, SortBy};
 pub(crate) use run::{Cancel, Delete, Resume, RunNow, Suspend, Wait};
-pub(crate) use schedule::{Explain, Next, Preview, Schedule, ScheduleVerb};
+pub(crate) use schedule::{Calendar, Explain, Next, Preview, Schedule, ScheduleVerb};
 
 /// Create, list, trigger, suspend and inspect database backups
 ///
@@ -63,16 +67,37 @@ pub(crate) enum Verb {
     Wait(Wait),
     /// End a running backup
     Cancel(Cancel),
+    /// Read a stored artefact again and compare it with its manifest
+    Verify(Verify),
     /// Start no more slots of a schedule
     Suspend(Suspend),
     /// Start slots of a schedule again
     Resume(Resume),
     /// Print the log of a run
     Logs(Logs),
+    /// Change schedule, retention and the like
+    Set(Box<Set>),
+    /// Show what applying a file would change; status 0 same, 1 differs
+    Diff(Diff),
+    /// Print objects as one would write them
+    Export(Export),
     /// Delete backup objects; what they stored stays
     Delete(Delete),
     /// Explain schedules, and preview their runs
     Schedule(Schedule),
+    /// Answer a monitoring system: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN
+    Health(Health),
+    /// Check what must be in place for backups to be made
+    Doctor(Doctor),
+    /// Gather what a helper needs to see in one text, without secrets
+    Bundle(Bundle),
+    /// Print a completion script, or install the one kubectl calls
+    Completion(Completion),
+    /// Print the manual page of the program or of a verb
+    Man(Man),
+    /// Answer a shell's question
+    #[command(name = "__complete", hide = true)]
+    Complete(CompleteWords),
     /// Show the versions of plugin, operator and server
     Version(Version),
 }
@@ -190,6 +215,14 @@ pub(crate) enum ChangeOutput {
     Yaml,
     /// As kind.group/name.
     Name,
+}
+
+/// `__complete`.
+#[derive(Args, Debug)]
+pub(crate) struct CompleteWords {
+    /// The words so far, the last one to be completed
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<String>,
 }
 
 /// `version`.

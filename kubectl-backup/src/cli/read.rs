@@ -29,12 +29,50 @@ pub(crate) struct List {
     /// Objects the server sends at once; 0 for all
     #[arg(long, default_value_t = 500, value_name = "COUNT")]
     pub(crate) chunk_size: u32,
+    /// Objects that are suspended
+    #[arg(long)]
+    pub(crate) suspended: bool,
+    /// Objects whose last run failed
+    #[arg(long)]
+    pub(crate) failed: bool,
+    /// Objects whose newest good run is older than their schedule allows
+    #[arg(long)]
+    pub(crate) stale: bool,
+    /// Objects with a run under way
+    #[arg(long)]
+    pub(crate) running: bool,
+    /// Order of the lines
+    #[arg(long, value_enum, value_name = "COLUMN")]
+    pub(crate) sort_by: Option<SortBy>,
+    /// Clusters to list, as contexts of the kubeconfig separated by commas
+    #[arg(long, value_name = "CONTEXTS", value_delimiter = ',', conflicts_with_all = ["watch", "names"])]
+    pub(crate) contexts: Vec<String>,
+    /// The clusters of all contexts
+    #[arg(long, conflicts_with_all = ["watch", "names", "contexts"])]
+    pub(crate) all_contexts: bool,
     /// Keep managed fields in JSON and YAML
     #[arg(long)]
     pub(crate) show_managed_fields: bool,
     /// A named object that does not exist is no error
     #[arg(long)]
     pub(crate) ignore_not_found: bool,
+}
+
+/// Orders of `list`. Times and sizes put the greatest first, except the next run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SortBy {
+    /// By name.
+    Name,
+    /// Newest object first.
+    Age,
+    /// Newest run first.
+    LastRun,
+    /// Next run first.
+    NextRun,
+    /// Largest first.
+    Size,
+    /// Longest run first.
+    Duration,
 }
 
 /// Output formats of `list`.

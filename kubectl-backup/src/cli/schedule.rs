@@ -19,6 +19,22 @@ pub(crate) enum ScheduleVerb {
     Explain(Explain),
     /// Print the next runs of an object or an expression
     Next(Next),
+    /// Print the runs of all objects in the days to come
+    Calendar(Calendar),
+}
+
+/// `schedule calendar`.
+#[derive(Args, Debug)]
+pub(crate) struct Calendar {
+    /// In all namespaces
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
+    /// Objects with these labels
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    pub(crate) selector: Option<String>,
+    /// Number of days
+    #[arg(long, default_value_t = 7, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..=366))]
+    pub(crate) days: u16,
 }
 
 /// `schedule explain`.

@@ -69,6 +69,15 @@ pub(crate) async fn endpoint(flags: &Connection, env: &Env) -> Result<Endpoint> 
     })
 }
 
+/// The names of all contexts.
+///
+/// # Errors
+/// Unreadable files.
+pub(crate) fn contexts(flags: &Connection, env: &Env) -> Result<Vec<String>> {
+    let kubeconfig = load(flags, env)?.unwrap_or_default();
+    Ok(kubeconfig.contexts.into_iter().map(|c| c.name).collect())
+}
+
 /// The kubeconfig: `--kubeconfig` alone, else the files of `KUBECONFIG` that exist, else
 /// `~/.kube/config`.
 fn load(flags: &Connection, env: &Env) -> Result<Option<Kubeconfig>> {

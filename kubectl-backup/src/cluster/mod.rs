@@ -4,6 +4,7 @@ mod connect;
 mod fail;
 mod objects;
 mod pods;
+mod review;
 mod table;
 
 use std::time::Duration;
@@ -14,9 +15,11 @@ use crate::cli::Connection;
 use crate::env::Env;
 use crate::error::{Error, Result};
 
+pub(crate) use connect::contexts;
 pub(crate) use fail::{Call, Place};
 pub(crate) use objects::Object;
 pub(crate) use pods::LogOptions;
+pub(crate) use review::Offers;
 pub(crate) use table::{Query, ServerTable, TableEvent};
 
 /// A connection to one cluster, as one user, in one namespace.

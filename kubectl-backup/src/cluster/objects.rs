@@ -349,6 +349,41 @@ impl Cluster {
             .map_err(|e| self.explain(&e, call))
     }
 
+    /// The object of this kind, namespace and name as it stands, if there is one.
+    ///
+    /// # Errors
+    /// What the server refused.
+    pub(crate) async fn live(&self, object: &Object) -> Result<Option<Object>> {
+        let namespace = object.namespace();
+        let kind = object.kind;
+        let found = self
+            .api(kind, Some(&namespace))
+            .get_opt(&object.name())
+            .await;
+        match found {
+            Ok(found) => Ok(found.map(|object| Object { kind, object })),
+            Err(e) => Err(self.explain(&e, Self::call("get", kind, Some(&namespace)))),
+        }
+    }
+
+    /// The object as it would be after this one was applied.
+    ///
+    /// # Errors
+    /// What the server refused.
+    pub(crate) async fn apply_dry_run(&self, object: &Object) -> Result<Object> {
+        let namespace = object.namespace();
+        let kind = object.kind;
+        let params = PatchParams::apply("kubectl-client-side-apply")
+            .force()
+            .dry_run();
+        let value = object.to_value(false);
+        self.api(kind, Some(&namespace))
+            .patch(&object.name(), &params, &Patch::Apply(&value))
+            .await
+            .map(|object| Object { kind, object })
+            .map_err(|e| self.explain(&e, Self::call("patch", kind, Some(&namespace))))
+    }
+
     /// Deletes an object; its Jobs go with it, what they stored stays.
     ///
     /// # Errors

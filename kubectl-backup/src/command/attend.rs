@@ -61,9 +61,10 @@ pub(crate) async fn attend(context: &Context, cluster: &Cluster, goal: Goal<'_>)
                 Some(Err(error)) => return Err(error),
                 None => return Err(Error::new(Kind::Unreachable, "the watch ended")),
             },
-            Some(line) = vigil.lines.recv() => context.ui.note(&line),
+            Some(line) = vigil.lines.recv() => vigil.line(&line),
             _ = ticks.tick() => vigil.tick().await?,
             kind = &mut interrupt => {
+                vigil.clear();
                 context.ui.note(&format!(
                     "Stopped waiting; the run continues. Re-attach: kubectl backup wait {run}   Cancel: kubectl backup cancel {run}",
                     run = goal.run
@@ -116,7 +117,12 @@ struct Vigil<'a> {
     sender: mpsc::Sender<String>,
     lines: mpsc::Receiver<String>,
     logs: JoinSet<()>,
+    bar: Option<indicatif::ProgressBar>,
+    told: Option<Instant>,
 }
+
+/// How often progress is told where there is no terminal.
+const TELL_EVERY: Duration = Duration::from_secs(30);
 
 impl<'a> Vigil<'a> {
     fn new(context: &'a Context, cluster: &'a Cluster, goal: &'a Goal<'a>) -> Self {
@@ -135,13 +141,53 @@ impl<'a> Vigil<'a> {
             sender,
             lines,
             logs: JoinSet::new(),
+            bar: None,
+            told: None,
+        }
+    }
+
+    /// A line of the run's log: progress becomes a bar, or now and then a line.
+    fn line(&mut self, line: &str) {
+        let Some(progress) = crate::view::progress::parse(line) else {
+            if self.goal.follow {
+                self.note(line);
+            }
+            return;
+        };
+        if self.bar.is_none() {
+            self.bar = self.context.ui.bar();
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(progress.percent.unwrap_or(0));
+            bar.set_message(progress.text());
+        } else if self.told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+            self.told = Some(Instant::now());
+            self.say(progress.text());
+        }
+    }
+
+    /// Writes a line above the bar.
+    fn note(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| self.context.ui.note(text)),
+            None => self.context.ui.note(text),
+        }
+    }
+
+    /// Takes the bar away.
+    fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
         }
     }
 
     /// Says something once.
     fn say(&mut self, text: String) {
         if text != self.said {
-            self.context.ui.progress(Mark::Wait, &text);
+            match &self.bar {
+                Some(bar) => bar.suspend(|| self.context.ui.progress(Mark::Wait, &text)),
+                None => self.context.ui.progress(Mark::Wait, &text),
+            }
             self.said = text;
         }
     }
@@ -243,7 +289,7 @@ impl<'a> Vigil<'a> {
         match stage(pod, &container) {
             Stage::Waiting(why) => self.say(format!("pod {name}: {why}")),
             Stage::Running(_) | Stage::Ended(_) => {
-                if self.goal.follow && self.followed.insert(name.clone()) {
+                if self.followed.insert(name.clone()) {
                     self.logs.spawn(stream(
                         self.cluster.clone(),
                         namespace.to_owned(),
@@ -259,6 +305,7 @@ impl<'a> Vigil<'a> {
     /// Prints what is left of the logs.
     async fn drain(&mut self) {
         if self.goal.follow {
+            // A run may end before its pod was ever seen.
             let namespace = self.goal.object.namespace();
             if let Ok(pods) = self.cluster.pods(&namespace, &self.goal.run).await {
                 for pod in &pods {
@@ -266,17 +313,21 @@ impl<'a> Vigil<'a> {
                 }
             }
         }
+        if !self.goal.follow {
+            self.logs.abort_all();
+        }
         let limit = Instant::now() + LOG_GRACE;
         while !self.logs.is_empty() {
             tokio::select! {
                 _ = self.logs.join_next() => {}
-                Some(line) = self.lines.recv() => self.context.ui.note(&line),
+                Some(line) = self.lines.recv() => self.line(&line),
                 () = tokio::time::sleep_until(limit) => break,
             }
         }
         while let Ok(line) = self.lines.try_recv() {
-            self.context.ui.note(&line);
+            self.line(&line);
         }
+        self.clear();
     }
 
     fn gone(&self) -> Error {

@@ -3,17 +3,19 @@
 use std::io::Read;
 use std::path::Path;
 
+use clap::Parser;
 use kube::api::DynamicObject;
 use serde::Deserialize;
 
 use super::run_now::{annotation, fresh_id};
 use super::suspend::next_run;
-use super::{Context, Tally};
+use super::{Context, Tally, wizard};
 use crate::build;
-use crate::cli::{Change, Create, CreateKind, CreateMysql, DryRun};
+use crate::cli::{Change, Create, CreateKind, CreateMysql, DryRun, StructuredOutput};
 use crate::cluster::{Cluster, Object};
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{KINDS, Kind, MYSQL};
+use crate::view::output::structured;
 
 /// Creates.
 ///
@@ -28,7 +30,38 @@ pub(crate) async fn run(context: &Context, args: Create) -> Result<()> {
     }
 }
 
+/// Asks, shows what came out of it, and creates it if that is right.
+async fn interactive(context: &Context, args: &CreateMysql) -> Result<()> {
+    let line = wizard::arguments(context, args.name.as_deref()).await?;
+    let words = std::iter::once("kubectl-backup".to_owned()).chain(line.iter().cloned());
+    let cli = crate::cli::Cli::try_parse_from(words).map_err(Error::usage)?;
+    let Some(crate::cli::Verb::Create(Create {
+        kind: Some(CreateKind::Mysql(mut typed)),
+        ..
+    })) = cli.verb
+    else {
+        return Err(wizard::cancelled());
+    };
+    let built = build::mysql(&typed)?;
+    let value = serde_json::to_value(&built).map_err(|e| Error::new(Exit::Other, e))?;
+    context.ui.note("");
+    context
+        .ui
+        .note(structured(&value, StructuredOutput::Yaml).trim_end());
+    context.ui.note("");
+    context.ui.note("The same without questions:");
+    context.ui.note(&wizard::typed(&line));
+    if !context.ui.agree("Create it?")? {
+        return Err(wizard::cancelled());
+    }
+    typed.change = args.change.clone();
+    Box::pin(mysql(context, &typed)).await
+}
+
 async fn mysql(context: &Context, args: &CreateMysql) -> Result<()> {
+    if args.interactive {
+        return interactive(context, args).await;
+    }
     let built = build::mysql(args)?;
     for warning in crds::validate::mysql_backup_warnings(&built.spec) {
         context.ui.warn(&warning);
@@ -41,7 +74,7 @@ async fn mysql(context: &Context, args: &CreateMysql) -> Result<()> {
         object,
     };
     if args.run_now && !args.change.dry_run.eq(&DryRun::Client) {
-        let id = fresh_id(&args.name);
+        let id = fresh_id(args.name.as_deref().unwrap_or_default());
         let request =
             crds::request::Request::new(crds::request::Action::Backup, &id, "", context.now());
         let notes = annotation(&request);

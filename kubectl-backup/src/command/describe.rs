@@ -19,8 +19,12 @@ const TAIL: i64 = 10;
 pub(crate) async fn run(context: &Context, args: &Describe) -> Result<()> {
     let cluster = context.cluster().await?;
     let object = select::one(context, &cluster, args.name.as_deref(), "describe").await?;
-    let inputs = read(context, &cluster, &object).await;
-    context.ui.out(&describe(&inputs))
+    context.ui.out(&text(context, &cluster, &object).await)
+}
+
+/// The description of an object.
+pub(crate) async fn text(context: &Context, cluster: &Cluster, object: &Object) -> String {
+    describe(&read(context, cluster, object).await)
 }
 
 async fn read<'a>(context: &Context, cluster: &Cluster, object: &'a Object) -> Inputs<'a> {

@@ -1,18 +1,20 @@
 //! `list`: what there is, how its last run went, when the next one comes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
+use crds::run::RunResult;
 use futures::StreamExt;
 use futures::future::join_all;
 use serde_json::Value;
 
 use super::Context;
+use super::health::verdict;
 use super::select::none_found;
-use crate::cli::{List, Output, StructuredOutput};
-use crate::cluster::{Cluster, Query, TableEvent};
+use crate::cli::{Connection, List, Output, StructuredOutput};
+use crate::cluster::{Cluster, Object, Query, TableEvent, contexts};
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{KINDS, Kind, Target};
-use crate::view::list::{Row, Shape, rows, table};
+use crate::view::list::{Row, Shape, rows, sort, table};
 use crate::view::output;
 
 /// What the arguments name.
@@ -27,6 +29,9 @@ struct Wanted {
 /// What the server refused; a named object that does not exist.
 pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
     let wanted = wanted(&args.names)?;
+    if args.all_contexts || !args.contexts.is_empty() {
+        return fleet(context, args, &wanted.kinds).await;
+    }
     let cluster = context.cluster().await?;
     if !wanted.names.is_empty() {
         return named(context, &cluster, args, &wanted).await;
@@ -42,7 +47,8 @@ pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
             tables(context, &cluster, args, &wanted.kinds, &query).await
         }
         Output::Name | Output::Json | Output::Yaml => {
-            let objects = cluster.all_objects(&wanted.kinds, &query).await?;
+            let mut objects = cluster.all_objects(&wanted.kinds, &query).await?;
+            objects.retain(|object| asked_for(context, args, object));
             if args.output == Output::Name {
                 let names: String = objects.iter().map(|o| o.full_name() + "\n").collect();
                 return context.ui.out(&names);
@@ -57,6 +63,16 @@ pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
             ))
         }
     }
+}
+
+/// True if the filters let a full object through.
+fn asked_for(context: &Context, args: &List, object: &Object) -> bool {
+    let runs = object.status().runs;
+    let last = runs.iter().find(|r| r.result.is_final());
+    (!args.suspended || object.suspended())
+        && (!args.failed || last.is_some_and(|r| r.result == RunResult::Failed))
+        && (!args.running || runs.iter().any(|r| r.result == RunResult::Running))
+        && (!args.stale || verdict(context, object, None).is_stale())
 }
 
 fn format(output: Output) -> StructuredOutput {
@@ -130,6 +146,7 @@ async fn named(context: &Context, cluster: &Cluster, args: &List, wanted: &Wante
                 }
             }
             let shape = Shape {
+                context: false,
                 namespace: false,
                 wide: args.output == Output::Wide,
             };
@@ -161,18 +178,12 @@ async fn named(context: &Context, cluster: &Cluster, args: &List, wanted: &Wante
     failed.map_or(Ok(()), |kind| Err(Error::silent(kind)))
 }
 
-/// The table of all rows; then, with `-w`, a line for each change.
-async fn tables(
-    context: &Context,
+/// Rows of the wanted kinds, and the version of each list; none if no kind is installed.
+async fn gather(
     cluster: &Cluster,
-    args: &List,
     kinds: &[&'static Kind],
     query: &Query,
-) -> Result<()> {
-    let shape = Shape {
-        namespace: query.namespace.is_none(),
-        wide: args.output == Output::Wide,
-    };
+) -> Result<(Vec<Row>, Vec<(&'static Kind, String)>)> {
     let found = join_all(kinds.iter().map(|kind| cluster.table(kind, query))).await;
     let (mut all, mut installed): (Vec<Row>, Vec<_>) = (vec![], vec![]);
     for (kind, part) in kinds.iter().zip(found) {
@@ -184,6 +195,60 @@ async fn tables(
     if installed.is_empty() {
         return Err(cluster.none_installed(kinds));
     }
+    Ok((all, installed))
+}
+
+/// Leaves the rows the filters ask for, in the order asked for.
+async fn narrowed(
+    context: &Context,
+    cluster: &Cluster,
+    args: &List,
+    kinds: &[&'static Kind],
+    query: &Query,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    rows.retain(|row| {
+        (!args.suspended || row.status == "Suspended")
+            && (!args.failed || row.result == "Failed")
+            && (!args.running || row.status == "Running" || row.result == "Running")
+    });
+    if args.stale {
+        // Freshness is worked out from the runs themselves, which no column holds.
+        let objects = cluster.all_objects(kinds, query).await?;
+        let stale: HashSet<(String, String)> = objects
+            .iter()
+            .filter(|o| verdict(context, o, None).is_stale())
+            .map(|o| (o.namespace(), o.kind.short_name(&o.name())))
+            .collect();
+        rows.retain(|row| {
+            let namespace = query
+                .namespace
+                .clone()
+                .unwrap_or_else(|| row.namespace.clone());
+            stale.contains(&(namespace, row.name.clone()))
+        });
+    }
+    if let Some(by) = args.sort_by {
+        sort(rows, by);
+    }
+    Ok(())
+}
+
+/// The table of all rows; then, with `-w`, a line for each change.
+async fn tables(
+    context: &Context,
+    cluster: &Cluster,
+    args: &List,
+    kinds: &[&'static Kind],
+    query: &Query,
+) -> Result<()> {
+    let shape = Shape {
+        context: false,
+        namespace: query.namespace.is_none(),
+        wide: args.output == Output::Wide,
+    };
+    let (mut all, installed) = gather(cluster, kinds, query).await?;
+    narrowed(context, cluster, args, kinds, query, &mut all).await?;
     if all.is_empty() {
         none_found(context, query.namespace.as_deref());
     }
@@ -196,8 +261,62 @@ async fn tables(
     let watches = installed
         .into_iter()
         .map(|(kind, version)| watch(context, cluster, query, shape, kind, version));
-    let ended = futures::future::try_join_all(watches).await;
-    ended.map(|_| ())
+    futures::future::try_join_all(watches).await.map(|_| ())
+}
+
+/// The tables of several clusters as one. A cluster that fails is told, and keeps none back.
+async fn fleet(context: &Context, args: &List, kinds: &[&'static Kind]) -> Result<()> {
+    if !matches!(args.output, Output::Table | Output::Wide) {
+        return Err(Error::usage(
+            "several contexts are listed as a table; leave out -o",
+        ));
+    }
+    let names = if args.all_contexts {
+        contexts(&context.connection, &context.env)?
+    } else {
+        args.contexts.clone()
+    };
+    let lists = join_all(names.iter().map(|name| async move {
+        let connection = Connection {
+            context: Some(name.clone()),
+            ..context.connection.clone()
+        };
+        let cluster = Cluster::connect(&connection, &context.env).await?;
+        let query = Query {
+            namespace: (!args.all_namespaces).then(|| cluster.namespace.clone()),
+            labels: args.selector.clone(),
+            fields: args.field_selector.clone(),
+            chunk: args.chunk_size,
+        };
+        let (mut rows, _) = gather(&cluster, kinds, &query).await?;
+        narrowed(context, &cluster, args, kinds, &query, &mut rows).await?;
+        rows.iter_mut().for_each(|row| row.context.clone_from(name));
+        Ok::<_, Error>(rows)
+    }))
+    .await;
+    let (mut all, mut failed) = (vec![], None);
+    for (name, list) in names.iter().zip(lists) {
+        match list {
+            Ok(rows) => all.extend(rows),
+            Err(error) => {
+                let first = error.message.lines().next().unwrap_or_default();
+                context.ui.note(&format!("{name}: {first}"));
+                failed.get_or_insert(error.kind);
+            }
+        }
+    }
+    if let Some(by) = args.sort_by {
+        sort(&mut all, by);
+    }
+    let shape = Shape {
+        context: true,
+        namespace: args.all_namespaces,
+        wide: args.output == Output::Wide,
+    };
+    context
+        .ui
+        .table(&table(&all, shape, context.now()), args.no_headers)?;
+    failed.map_or(Ok(()), |kind| Err(Error::silent(kind)))
 }
 
 /// Prints the rows of each change, for ever.

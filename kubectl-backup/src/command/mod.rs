@@ -1,20 +1,30 @@
 //! The verbs, one file each, and what they share.
 
 mod attend;
+mod bundle;
 mod cancel;
+mod completion;
 mod create;
 mod delete;
 mod describe;
+mod diff;
+mod doctor;
+mod export;
+mod health;
 mod list;
 mod logs;
+mod request;
 mod resume;
 mod run_now;
 mod runs;
 mod schedule;
 mod select;
+mod set;
 mod suspend;
+mod verify;
 mod version;
 mod wait;
+mod wizard;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -131,6 +141,16 @@ pub(crate) async fn run(verb: Verb, context: &Context) -> Result<()> {
         Verb::Suspend(args) => suspend::run(context, &args).await,
         Verb::Resume(args) => resume::run(context, &args).await,
         Verb::Logs(args) => logs::run(context, &args).await,
+        Verb::Verify(args) => verify::run(context, &args).await,
+        Verb::Set(args) => set::run(context, &args).await,
+        Verb::Diff(args) => diff::run(context, &args).await,
+        Verb::Export(args) => export::run(context, &args).await,
+        Verb::Health(args) => health::run(context, &args).await,
+        Verb::Doctor(args) => doctor::run(context, &args).await,
+        Verb::Bundle(args) => bundle::run(context, &args).await,
+        Verb::Completion(args) => completion::run(context, &args),
+        Verb::Man(args) => completion::man(context, &args.verb),
+        Verb::Complete(args) => completion::answer_shell(context, &args.words).await,
         Verb::Delete(args) => delete::run(context, &args).await,
         Verb::Schedule(args) => schedule::run(context, &args.verb).await,
         Verb::Version(args) => version::run(context, &args).await,

@@ -59,13 +59,8 @@ async fn objects(
     args: &Runs,
 ) -> Result<(Vec<Object>, Option<Error>)> {
     if args.names.is_empty() {
-        let query = Query {
-            namespace: (!args.all_namespaces).then(|| cluster.namespace.clone()),
-            labels: args.selector.clone(),
-            chunk: 500,
-            ..Query::default()
-        };
-        return Ok((cluster.all_objects(&KINDS, &query).await?, None));
+        let all = objects_of(cluster, &[], args.all_namespaces, args.selector.as_deref()).await?;
+        return Ok((all, None));
     }
     let (mut found, mut failed) = (vec![], None);
     for name in &args.names {
@@ -78,6 +73,32 @@ async fn objects(
         }
     }
     Ok((found, failed))
+}
+
+/// The named objects, or all there are.
+///
+/// # Errors
+/// The first one that is missing; what the server refused.
+pub(crate) async fn objects_of(
+    cluster: &Cluster,
+    names: &[String],
+    all_namespaces: bool,
+    selector: Option<&str>,
+) -> Result<Vec<Object>> {
+    let mut found = vec![];
+    for name in names {
+        found.push(cluster.find(&Target::parse(name)?).await?);
+    }
+    if !names.is_empty() {
+        return Ok(found);
+    }
+    let query = Query {
+        namespace: (!all_namespaces).then(|| cluster.namespace.clone()),
+        labels: selector.map(str::to_owned),
+        chunk: 500,
+        ..Query::default()
+    };
+    cluster.all_objects(&KINDS, &query).await
 }
 
 fn print(

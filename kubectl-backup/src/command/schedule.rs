@@ -6,11 +6,12 @@ use serde_json::json;
 
 use super::suspend::schedule_of;
 use super::{Context, select};
-use crate::cli::Preview;
-use crate::cli::{Explain, Next, ScheduleVerb, StructuredOutput};
+use crate::cli::{Calendar, Explain, Next, Preview, ScheduleVerb, StructuredOutput};
 use crate::error::{Error, Kind as Exit, Result};
+use crate::view::duration::until as until_text;
 use crate::view::output::structured;
 use crate::view::preview;
+use crate::view::table::Table;
 
 /// Runs the verb.
 ///
@@ -20,6 +21,7 @@ pub(crate) async fn run(context: &Context, verb: &ScheduleVerb) -> Result<()> {
     match verb {
         ScheduleVerb::Explain(args) => explain(context, args),
         ScheduleVerb::Next(args) => next(context, args).await,
+        ScheduleVerb::Calendar(args) => calendar(context, args).await,
     }
 }
 
@@ -83,6 +85,61 @@ async fn next(context: &Context, args: &Next) -> Result<()> {
             context.ui.out(&text)
         }
     }
+}
+
+/// Runs a day beyond which an object gets one line a day.
+const OFTEN: i64 = 12;
+
+/// What is due in the days to come, over all objects that are not suspended.
+async fn calendar(context: &Context, args: &Calendar) -> Result<()> {
+    let cluster = context.cluster().await?;
+    let found =
+        super::runs::objects_of(&cluster, &[], args.all_namespaces, args.selector.as_deref())
+            .await?;
+    let now = context.now();
+    let until = now + chrono::Duration::days(i64::from(args.days));
+    let mut lines = vec![];
+    for object in found.iter().filter(|o| !o.suspended()) {
+        let Ok(schedule) = schedule_of(object) else {
+            continue;
+        };
+        let anchor = object.created().unwrap_or(now);
+        let all = schedule.count_in(now, until, anchor);
+        let often = all.count > OFTEN * i64::from(args.days);
+        let count = if often {
+            1
+        } else {
+            u16::try_from(all.count).unwrap_or(u16::MAX)
+        };
+        for at in preview::next(&schedule, now, anchor, count) {
+            let note = if often {
+                format!("then {}, {} runs in all", schedule.describe(), all.count)
+            } else {
+                String::new()
+            };
+            lines.push((at, object, schedule.zone(), note));
+        }
+    }
+    lines.sort_by_key(|(at, object, ..)| (*at, object.name()));
+    let mut header = vec!["WHEN", "IN", "NAME", "NOTE"];
+    if args.all_namespaces {
+        header.insert(2, "NAMESPACE");
+    }
+    let mut table = Table::new(&header);
+    for (at, object, zone, note) in lines {
+        let mut cells = vec![context.zone.show(at, zone), until_text(at, now)];
+        if args.all_namespaces {
+            cells.push(object.namespace());
+        }
+        cells.extend([object.kind.short_name(&object.name()), note]);
+        table.push(cells);
+    }
+    if table.rows.is_empty() {
+        context
+            .ui
+            .note(&format!("Nothing is due in the next {} days.", args.days));
+    }
+    context.ui.table(&table, false)
 }
 
 fn from(context: &Context, args: &Preview) -> Result<DateTime<Utc>> {

@@ -34,6 +34,40 @@ fn two(big: i64, big_unit: &str, small: i64, small_unit: &str) -> String {
     }
 }
 
+/// Reads what [`human`] wrote, as seconds; what it left out is lost.
+pub(crate) fn parse(text: &str) -> Option<i64> {
+    let (mut total, mut digits) = (0i64, String::new());
+    for c in text.chars() {
+        let unit = match c {
+            '0'..='9' => {
+                digits.push(c);
+                continue;
+            }
+            's' => 1,
+            'm' => 60,
+            'h' => 3600,
+            'd' => 86_400,
+            'y' => 365 * 86_400,
+            _ => return None,
+        };
+        total = total.checked_add(digits.parse::<i64>().ok()?.checked_mul(unit)?)?;
+        digits.clear();
+    }
+    (digits.is_empty() && !text.is_empty()).then_some(total)
+}
+
+/// Reads what [`bytes`] wrote, as tenths of bytes, for putting in order.
+pub(crate) fn parse_bytes(text: &str) -> Option<i128> {
+    let at = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let (number, unit) = text.split_at(at);
+    let scale = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
+        .iter()
+        .position(|u| *u == unit)?;
+    let (whole, tenth) = number.split_once('.').unwrap_or((number, "0"));
+    let tenths = whole.parse::<i128>().ok()? * 10 + tenth.get(..1)?.parse::<i128>().ok()?;
+    Some(tenths << (10 * scale))
+}
+
 /// How long ago `at` was.
 pub(crate) fn age(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     human_millis((now - at).num_milliseconds())
@@ -126,6 +160,26 @@ mod tests {
         for (count, want) in rows {
             assert_eq!(bytes(count), want, "{count}");
         }
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        for seconds in [
+            0,
+            59,
+            119,
+            599,
+            7200,
+            86_400,
+            3 * 86_400 + 3600,
+            800 * 86_400,
+        ] {
+            let back = parse(&human(seconds)).map(human);
+            assert_eq!(back.as_deref(), Some(human(seconds).as_str()));
+        }
+        assert_eq!(parse("<unknown>"), None);
+        assert!(parse_bytes("1.8GiB") > parse_bytes("612MiB"));
+        assert_eq!(parse_bytes("-"), None);
     }
 
     #[test]

@@ -1,17 +1,22 @@
 //! `list`: one line an object, from the cells of the server's printer columns.
 
+use std::cmp::Reverse;
+
 use chrono::{DateTime, Utc};
 use crds::condition::reason;
 use serde_json::Value;
 
 use super::duration;
 use super::table::Table;
+use crate::cli::SortBy;
 use crate::cluster::ServerTable;
 use crate::kind::Kind;
 
 /// What a list shows of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Row {
+    /// The context it was read from, if there are several.
+    pub(crate) context: String,
     /// Its namespace, if rows carry it.
     pub(crate) namespace: String,
     /// `singular/name`.
@@ -101,6 +106,7 @@ fn row(kind: &Kind, columns: &Columns<'_>, index: usize) -> Row {
     .find(|(value, _)| !value.is_empty())
     .map(|(value, prefix)| format!("{prefix}{value}"));
     let mut row = Row {
+        context: String::new(),
         namespace: object
             .map(|o| o.metadata.namespace.clone())
             .unwrap_or_default(),
@@ -147,9 +153,27 @@ fn status(row: &Row, suspended: bool, running: bool) -> &'static str {
     }
 }
 
+/// Puts rows in order; those without a value come last.
+pub(crate) fn sort(rows: &mut [Row], by: SortBy) {
+    let took = |row: &Row| row.last_run.zip(row.last_end).map(|(from, to)| to - from);
+    match by {
+        SortBy::Name => rows.sort_by(|a, b| {
+            let bare = |row: &Row| row.name.split_once('/').map(|(_, name)| name.to_owned());
+            (bare(a), &a.name, &a.namespace).cmp(&(bare(b), &b.name, &b.namespace))
+        }),
+        SortBy::Age => rows.sort_by_key(|row| duration::parse(&row.age).unwrap_or(i64::MAX)),
+        SortBy::LastRun => rows.sort_by_key(|row| Reverse(row.last_run)),
+        SortBy::NextRun => rows.sort_by_key(|row| row.next.unwrap_or(DateTime::<Utc>::MAX_UTC)),
+        SortBy::Size => rows.sort_by_key(|row| Reverse(duration::parse_bytes(&row.size))),
+        SortBy::Duration => rows.sort_by_key(|row| Reverse(took(row))),
+    }
+}
+
 /// What the table has beside its usual columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
+    /// CONTEXT first.
+    pub(crate) context: bool,
     /// NAMESPACE first.
     pub(crate) namespace: bool,
     /// Everything.
@@ -159,6 +183,9 @@ pub(crate) struct Shape {
 /// The table of the rows.
 pub(crate) fn table(rows: &[Row], shape: Shape, now: DateTime<Utc>) -> Table {
     let mut header = vec![];
+    if shape.context {
+        header.push("CONTEXT");
+    }
     if shape.namespace {
         header.push("NAMESPACE");
     }
@@ -194,6 +221,9 @@ fn cells(row: &Row, shape: Shape, now: DateTime<Utc>) -> Vec<String> {
         }
     };
     let mut cells = vec![];
+    if shape.context {
+        cells.push(row.context.clone());
+    }
     if shape.namespace {
         cells.push(row.namespace.clone());
     }

@@ -25,6 +25,20 @@ pub(crate) fn is_secret(name: &str) -> bool {
     SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
+/// True if a field of this name holds a secret itself; references to one do not.
+pub(crate) fn is_secret_field(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    [
+        "password",
+        "passwd",
+        "token",
+        "secret",
+        "secretaccesskey",
+        "access_token",
+    ]
+    .contains(&name.as_str())
+}
+
 /// The value of a variable as it may be shown.
 pub(crate) fn value(name: &str, value: &str) -> String {
     if value.is_empty() {

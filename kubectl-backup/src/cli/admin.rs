@@ -1,0 +1,165 @@
+//! Flags of the verbs that change, check and compare.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{Change, Concurrency, StructuredOutput, Targets};
+
+/// `verify`.
+#[derive(Args, Debug)]
+pub(crate) struct Verify {
+    /// A run, or an object for its newest artefact
+    #[arg(value_name = "RUN|TYPE/NAME")]
+    pub(crate) name: String,
+    /// Longest time to wait
+    #[arg(long, default_value = "1h", value_name = "DURATION")]
+    pub(crate) timeout: String,
+}
+
+/// `set`.
+#[derive(Args, Debug)]
+pub(crate) struct Set {
+    /// Objects.
+    #[command(flatten)]
+    pub(crate) targets: Targets,
+    /// Cron expression of five fields, @daily and the like, or @every 6h
+    #[arg(long, value_name = "EXPRESSION", allow_hyphen_values = true)]
+    pub(crate) schedule: Option<String>,
+    /// IANA name of the schedule's zone; an empty one removes it
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
+    pub(crate) time_zone: Option<String>,
+    /// What to keep, as for create; rules that are not named go away
+    #[arg(long, value_name = "RULES", value_delimiter = ',')]
+    pub(crate) retention: Vec<String>,
+    /// What to do when a slot comes due while a run is active
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub(crate) concurrency_policy: Option<Concurrency>,
+    /// Databases to dump, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) databases: Vec<String>,
+    /// Image of the backup program; an empty one removes it
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+    /// Show the change, then ask
+    #[arg(long)]
+    pub(crate) diff: bool,
+    /// Dry run and output.
+    #[command(flatten)]
+    pub(crate) change: Change,
+}
+
+/// `diff`.
+#[derive(Args, Debug)]
+pub(crate) struct Diff {
+    /// File with the objects to compare; - for stdin
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) filename: PathBuf,
+}
+
+/// `export`.
+#[derive(Args, Debug)]
+pub(crate) struct Export {
+    /// Objects.
+    #[command(flatten)]
+    pub(crate) targets: Targets,
+    /// Output format
+    #[arg(short, long, value_enum, default_value = "yaml", value_name = "FORMAT")]
+    pub(crate) output: StructuredOutput,
+}
+
+/// `health`.
+#[derive(Args, Debug)]
+pub(crate) struct Health {
+    /// Objects; all of the namespace if none is given
+    #[arg(value_name = "TYPE/NAME")]
+    pub(crate) names: Vec<String>,
+    /// In all namespaces
+    #[arg(short = 'A', long, conflicts_with = "names")]
+    pub(crate) all_namespaces: bool,
+    /// Objects with these labels
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "names")]
+    pub(crate) selector: Option<String>,
+    /// Age of the newest good run from which it is a warning; the schedule's interval and 2h if unset
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) max_age: Option<String>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: HealthOutput,
+}
+
+/// Output formats of `health`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HealthOutput {
+    /// A summary with performance data, then a line an object.
+    #[default]
+    Nagios,
+    /// Gauges for a textfile collector.
+    Prom,
+    /// As JSON.
+    Json,
+}
+
+/// `doctor`.
+#[derive(Args, Debug)]
+pub(crate) struct Doctor {
+    /// Object to look at; all of the namespace if unset
+    #[arg(value_name = "TYPE/NAME")]
+    pub(crate) name: Option<String>,
+    /// Have the operator log in to database and store of the objects, from a pod
+    #[arg(long)]
+    pub(crate) probe: bool,
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub(crate) output: Option<StructuredOutput>,
+}
+
+/// `bundle`.
+#[derive(Args, Debug)]
+pub(crate) struct Bundle {
+    /// Objects; all of the namespace if none is given
+    #[arg(value_name = "TYPE/NAME")]
+    pub(crate) names: Vec<String>,
+    /// In all namespaces
+    #[arg(short = 'A', long, conflicts_with = "names")]
+    pub(crate) all_namespaces: bool,
+    /// Objects with these labels
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "names")]
+    pub(crate) selector: Option<String>,
+    /// File to write to; stdout if unset
+    #[arg(short = 'O', long, value_name = "FILE")]
+    pub(crate) output_file: Option<PathBuf>,
+}
+
+/// `completion`.
+#[derive(Args, Debug)]
+pub(crate) struct Completion {
+    /// For which shell; kubectl is for the words after `kubectl backup`
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+    /// Put kubectl's script beside the plugin, or into the first directory of PATH that takes it
+    #[arg(long)]
+    pub(crate) install: bool,
+}
+
+/// Shells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    /// For bash.
+    Bash,
+    /// For zsh.
+    Zsh,
+    /// For fish.
+    Fish,
+    /// For PowerShell.
+    Powershell,
+    /// For kubectl's own completion.
+    Kubectl,
+}
+
+/// `man`.
+#[derive(Args, Debug)]
+pub(crate) struct Man {
+    /// Verb, such as `schedule next`
+    pub(crate) verb: Vec<String>,
+}

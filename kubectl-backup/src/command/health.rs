@@ -1,0 +1,202 @@
+//! `health`: one answer for a monitoring system: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+
+use std::fmt::Write;
+
+use serde_json::json;
+
+use super::suspend::schedule_of;
+use super::{Context, runs};
+use crate::cli::{Health, HealthOutput};
+use crate::cluster::{Object, duration};
+use crate::error::{Error, Kind as Exit, Result};
+use crate::view::freshness::{Freshness, State, Subject, judge};
+use crate::view::output::structured;
+
+/// Status for what could not be found out.
+pub(crate) const UNKNOWN: u8 = 3;
+
+/// Checks.
+///
+/// # Errors
+/// The status of the worst object, or UNKNOWN.
+pub(crate) async fn run(context: &Context, args: &Health) -> Result<()> {
+    match check(context, args).await {
+        Ok(State::Ok) => Ok(()),
+        Ok(State::Warning) => Err(Error::silent(Exit::Status(1))),
+        Ok(State::Critical) => Err(Error::silent(Exit::Status(2))),
+        Err(error) if error.kind == Exit::BrokenPipe => Err(error),
+        Err(error) => {
+            context
+                .ui
+                .line(&format!("UNKNOWN {}", error.message.replace('\n', " ")))?;
+            Err(Error::silent(Exit::Status(UNKNOWN)))
+        }
+    }
+}
+
+/// An object's verdict, or that of one beside it.
+pub(crate) fn verdict(
+    context: &Context,
+    object: &Object,
+    max_age: Option<chrono::Duration>,
+) -> Freshness {
+    let now = context.now();
+    let status = object.status();
+    let schedule = schedule_of(object).ok();
+    let subject = Subject {
+        status: &status,
+        schedule: schedule.as_ref(),
+        suspended: object.suspended(),
+        created: object.created().unwrap_or(now),
+    };
+    judge(&subject, max_age, now)
+}
+
+async fn check(context: &Context, args: &Health) -> Result<State> {
+    let max_age = match &args.max_age {
+        Some(text) => Some(
+            chrono::Duration::from_std(duration("--max-age", text)?)
+                .map_err(|_| Error::usage("--max-age is too long"))?,
+        ),
+        None => None,
+    };
+    let cluster = context.cluster().await?;
+    let objects = runs::objects_of(
+        &cluster,
+        &args.names,
+        args.all_namespaces,
+        args.selector.as_deref(),
+    )
+    .await?;
+    let judged: Vec<(&Object, Freshness)> = objects
+        .iter()
+        .map(|o| (o, verdict(context, o, max_age)))
+        .collect();
+    let state = judged
+        .iter()
+        .map(|(_, f)| f.state)
+        .max()
+        .unwrap_or(State::Ok);
+    let text = match args.output {
+        HealthOutput::Nagios => nagios(state, &judged, args.all_namespaces),
+        HealthOutput::Prom => prometheus(&judged),
+        HealthOutput::Json => json(state, &judged),
+    };
+    context.ui.out(&text)?;
+    Ok(state)
+}
+
+fn label(object: &Object, namespaced: bool) -> String {
+    if namespaced {
+        format!("{}/{}", object.namespace(), object.name())
+    } else {
+        object.name()
+    }
+}
+
+/// The plugin format of Nagios: a summary with performance data, then a line an object.
+fn nagios(state: State, judged: &[(&Object, Freshness)], namespaced: bool) -> String {
+    let mut counts = vec![];
+    for word in [
+        "refused",
+        "unseen",
+        "failed",
+        "never",
+        "stale",
+        "suspended",
+        "ok",
+    ] {
+        let count = judged.iter().filter(|(_, f)| f.word == word).count();
+        if count > 0 {
+            counts.push(format!("{count} {word}"));
+        }
+    }
+    let counts = if counts.is_empty() {
+        "no backup objects".to_owned()
+    } else {
+        counts.join(", ")
+    };
+    let data: Vec<String> = judged
+        .iter()
+        .filter_map(|(object, f)| {
+            let (warning, critical) = f.limits?;
+            Some(format!(
+                "'{}_age'={}s;{warning};{critical}",
+                label(object, namespaced),
+                f.age?
+            ))
+        })
+        .collect();
+    let mut text = format!("{} {counts}", state.as_str());
+    if !data.is_empty() {
+        let _ = write!(text, " | {}", data.join(" "));
+    }
+    text.push('\n');
+    for (object, f) in judged {
+        let name = object.kind.short_name(&label(object, namespaced));
+        let _ = writeln!(
+            text,
+            "{} {name}: {}",
+            f.state.as_str(),
+            crate::view::table::sanitise(&f.why)
+        );
+    }
+    text
+}
+
+/// Gauges in the text format of Prometheus, for a textfile collector.
+fn prometheus(judged: &[(&Object, Freshness)]) -> String {
+    let labels = |object: &Object| {
+        format!(
+            "{{kind=\"{}\",namespace=\"{}\",name=\"{}\"}}",
+            object.kind.kind,
+            object.namespace(),
+            object.name()
+        )
+    };
+    let mut text = String::from(
+        "# HELP kubectl_backup_health 0 OK, 1 WARNING, 2 CRITICAL.\n# TYPE kubectl_backup_health gauge\n",
+    );
+    for (object, f) in judged {
+        let _ = writeln!(
+            text,
+            "kubectl_backup_health{} {}",
+            labels(object),
+            f.state as u8
+        );
+    }
+    text.push_str(
+        "# HELP kubectl_backup_last_success_age_seconds Seconds since the newest good run.\n# TYPE kubectl_backup_last_success_age_seconds gauge\n",
+    );
+    for (object, f) in judged {
+        if let Some(age) = f.age {
+            let _ = writeln!(
+                text,
+                "kubectl_backup_last_success_age_seconds{} {age}",
+                labels(object)
+            );
+        }
+    }
+    text
+}
+
+fn json(state: State, judged: &[(&Object, Freshness)]) -> String {
+    let items: Vec<_> = judged
+        .iter()
+        .map(|(object, f)| {
+            json!({
+                "kind": object.kind.kind,
+                "namespace": object.namespace(),
+                "name": object.name(),
+                "state": f.state.as_str(),
+                "reason": f.word,
+                "message": f.why,
+                "ageSeconds": f.age,
+                "warningSeconds": f.limits.map(|l| l.0),
+                "criticalSeconds": f.limits.map(|l| l.1),
+            })
+        })
+        .collect();
+    let value = json!({ "state": state.as_str(), "items": items });
+    structured(&value, crate::cli::StructuredOutput::Json)
+}

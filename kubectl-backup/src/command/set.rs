@@ -1,0 +1,157 @@
+//! `set`: changes schedule, retention and the like without YAML, checked before anything is sent.
+
+use crds::labels;
+use crds::time::rfc3339;
+use serde_json::{Map, Value, json};
+
+use super::diff::unified;
+use super::suspend::{apply, next_run};
+use super::{Context, Tally, select};
+use crate::build;
+use crate::cli::{Concurrency, DryRun, Set};
+use crate::cluster::{Cluster, Object};
+use crate::error::{Error, Result};
+use crate::kind::MYSQL;
+
+/// Changes.
+///
+/// # Errors
+/// The first failure; the others are changed all the same.
+pub(crate) async fn run(context: &Context, args: &Set) -> Result<()> {
+    let spec = spec(args)?;
+    if spec.is_empty() {
+        return Err(
+            Error::usage("set needs a field to change, such as --schedule")
+                .hint("kubectl backup set --help"),
+        );
+    }
+    let cluster = context.cluster().await?;
+    let mut tally = Tally::default();
+    for object in select::many(context, &cluster, &args.targets, "set").await? {
+        let outcome = match object {
+            Ok(object) => one(context, &cluster, args, &object, &spec).await,
+            Err(error) => Err(error),
+        };
+        tally.add(context, outcome)?;
+    }
+    tally.end(&args.change)
+}
+
+/// The fields to change, as JSON below `spec`; an empty value removes a field.
+fn spec(args: &Set) -> Result<Map<String, Value>> {
+    let mut spec = Map::new();
+    let mut text = |field: &str, value: &Option<String>| {
+        if let Some(value) = value {
+            let value = if value.is_empty() {
+                Value::Null
+            } else {
+                value.clone().into()
+            };
+            spec.insert(field.to_owned(), value);
+        }
+    };
+    text("schedule", &args.schedule);
+    text("timeZone", &args.time_zone);
+    text("image", &args.image);
+    if let Some(policy) = args.concurrency_policy {
+        let policy = match policy {
+            Concurrency::Allow => "Allow",
+            Concurrency::Forbid => "Forbid",
+            Concurrency::Replace => "Replace",
+        };
+        spec.insert("concurrencyPolicy".to_owned(), policy.into());
+    }
+    if !args.databases.is_empty() {
+        spec.insert("source".to_owned(), json!({ "databases": args.databases }));
+    }
+    if let Some(retention) = build::retention(&args.retention)? {
+        // Rules that are not named go away: what is typed is what is kept.
+        let mut rules = json!({
+            "keepLast": null, "keepHourly": null, "keepDaily": null,
+            "keepWeekly": null, "keepMonthly": null, "maxAge": null,
+        });
+        let named = serde_json::to_value(&retention).unwrap_or_default();
+        if let (Some(rules), Some(named)) = (rules.as_object_mut(), named.as_object()) {
+            rules.extend(named.clone());
+        }
+        spec.insert("retention".to_owned(), rules);
+    }
+    Ok(spec)
+}
+
+async fn one(
+    context: &Context,
+    cluster: &Cluster,
+    args: &Set,
+    object: &Object,
+    spec: &Map<String, Value>,
+) -> Result<bool> {
+    if *object.kind != MYSQL {
+        return Err(Error::usage(format!(
+            "{}: set changes MysqlBackups; edit this one with kubectl edit",
+            object.full_name()
+        )));
+    }
+    let mut after = object.clone();
+    merge(&mut after.object.data["spec"], &Value::Object(spec.clone()));
+    check(&after)?;
+    if after.spec() == object.spec() {
+        context.changed(object, "unchanged", &args.change)?;
+        return Ok(false);
+    }
+    let text = unified(&object.full_name(), Some(object), &after);
+    if args.diff {
+        context.ui.out(&text)?;
+        if args.change.dry_run == DryRun::None && !context.ui.confirm("This is the change.")? {
+            return Err(Error::usage("cancelled; nothing was changed"));
+        }
+    }
+    let mut patch = json!({ "spec": spec });
+    if spec.contains_key("schedule") || spec.contains_key("timeZone") {
+        // Slots up to now belong to the schedule before this edit.
+        patch["metadata"] =
+            json!({ "annotations": { labels::SCHEDULE_SINCE: rfc3339(context.now()) } });
+    }
+    let changed = match args.change.dry_run {
+        DryRun::Client => after,
+        _ => apply(cluster, object, &patch, &args.change).await?,
+    };
+    let next = next_run(context, &changed);
+    context.changed(&changed, &format!("changed; {next}"), &args.change)?;
+    Ok(true)
+}
+
+/// The rules operator and webhook use.
+fn check(object: &Object) -> Result<()> {
+    let spec = serde_json::from_value::<crds::MysqlBackupSpec>(object.spec().clone());
+    let Ok(spec) = spec else { return Ok(()) };
+    let problems = crds::validate::mysql_backup(&spec);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(Error::usage(format!(
+        "{}: {}",
+        object.full_name(),
+        crds::validate::join(&problems)
+    )))
+}
+
+/// RFC 7386.
+fn merge(target: &mut Value, patch: &Value) {
+    let Some(fields) = patch.as_object() else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (key, value) in fields {
+        if value.is_null() {
+            if let Some(target) = target.as_object_mut() {
+                target.remove(key);
+            }
+        } else {
+            merge(&mut target[key], value);
+        }
+    }
+}

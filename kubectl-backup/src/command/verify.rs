@@ -1,0 +1,45 @@
+//! `verify`: has a stored artefact read again and compared with its manifest, by a Job.
+
+use crds::request::Action;
+
+use super::Context;
+use super::request::{ask, settled};
+use super::wait::find_run;
+use crate::cli::Verify;
+use crate::cluster::duration;
+use crate::error::{Error, Result};
+use crate::kind::Target;
+use crate::ui::Mark;
+
+/// Verifies.
+///
+/// # Errors
+/// Status 4 if it did not compare equal.
+pub(crate) async fn run(context: &Context, args: &Verify) -> Result<()> {
+    let timeout = duration("--timeout", &args.timeout)?;
+    if timeout.is_zero() {
+        return Err(Error::usage("--timeout must be longer than 0"));
+    }
+    let cluster = context.cluster().await?;
+    // An object means its newest artefact, a run means its own.
+    let (object, run) = match cluster.find(&Target::parse(&args.name)?).await {
+        Ok(object) => (object, None),
+        Err(error) if error.kind == crate::error::Kind::NotFound => {
+            let (object, run) = find_run(&cluster, &args.name).await?;
+            (object, Some(run.name))
+        }
+        Err(error) => return Err(error),
+    };
+    let id = ask(context, &cluster, &object, Action::Verify, run.as_deref()).await?;
+    let what = run.as_deref().unwrap_or("its newest artefact");
+    context.ui.progress(
+        Mark::Action,
+        &format!(
+            "{}: verification of {what} requested (id {id})",
+            object.full_name()
+        ),
+    );
+    let message = settled(context, &cluster, &object, &id, timeout).await?;
+    context.ui.progress(Mark::Good, &message);
+    context.ui.line(&format!("{} verified", object.full_name()))
+}

@@ -1,0 +1,240 @@
+//! Is an object's newest good backup young enough? The rule behind `health` and `list --stale`.
+
+use chrono::{DateTime, Duration, Utc};
+use crds::ScheduleStatus;
+use crds::condition;
+use crds::run::RunResult;
+use crds::schedule::Schedule;
+use crds::time::from_k8s;
+
+use super::duration::{age, human};
+
+/// How long a run may take beyond its slot before the slot counts as lost.
+const SLACK: Duration = Duration::hours(2);
+/// A suspension longer than this is likely forgotten.
+const FORGOTTEN: Duration = Duration::days(7);
+/// How long the operator may take to see a new object.
+const FIRST_SIGHT: Duration = Duration::minutes(5);
+
+/// States, as monitoring systems number them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum State {
+    /// 0.
+    Ok,
+    /// 1.
+    Warning,
+    /// 2.
+    Critical,
+}
+
+impl State {
+    /// Its name.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::Warning => "WARNING",
+            Self::Critical => "CRITICAL",
+        }
+    }
+}
+
+/// What is known of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject<'a> {
+    /// Its status.
+    pub(crate) status: &'a ScheduleStatus,
+    /// Its schedule, if it has one that parses.
+    pub(crate) schedule: Option<&'a Schedule>,
+    /// No slot is started.
+    pub(crate) suspended: bool,
+    /// When it was created.
+    pub(crate) created: DateTime<Utc>,
+}
+
+/// The verdict on an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Freshness {
+    /// How bad it is.
+    pub(crate) state: State,
+    /// One word: ok, failed, stale, suspended, refused, unseen, never.
+    pub(crate) word: &'static str,
+    /// In words.
+    pub(crate) why: String,
+    /// Seconds since the newest good run.
+    pub(crate) age: Option<i64>,
+    /// Seconds from which it is a warning, and critical.
+    pub(crate) limits: Option<(i64, i64)>,
+}
+
+impl Freshness {
+    /// True if the newest good run is too old.
+    pub(crate) fn is_stale(&self) -> bool {
+        match (self.age, self.limits) {
+            (Some(age), Some((limit, _))) => age > limit,
+            _ => self.word == "never",
+        }
+    }
+}
+
+/// Limits from the schedule: one interval and some slack; critical from two intervals.
+/// `max_age` takes the place of the first.
+fn limits(
+    subject: &Subject<'_>,
+    max_age: Option<Duration>,
+    now: DateTime<Utc>,
+) -> Option<(i64, i64)> {
+    let interval = subject.schedule.and_then(|schedule| {
+        let newest = schedule.newest_in(now - Duration::days(400), now, subject.created)?;
+        let before = schedule.newest_in(
+            now - Duration::days(800),
+            newest - Duration::seconds(1),
+            subject.created,
+        )?;
+        Some(newest - before)
+    });
+    let warning = max_age.or(interval.map(|i| i + SLACK))?;
+    let critical = interval.map_or(warning * 2, |i| (i * 2).max(warning));
+    Some((warning.num_seconds(), critical.max(warning).num_seconds()))
+}
+
+/// Judges an object.
+pub(crate) fn judge(
+    subject: &Subject<'_>,
+    max_age: Option<Duration>,
+    now: DateTime<Utc>,
+) -> Freshness {
+    let status = subject.status;
+    let success = status.last_successful_time.as_ref().map(from_k8s);
+    let seconds = success.map(|at| (now - at).num_seconds());
+    let limits = limits(subject, max_age, now);
+    let verdict = |state, word, why: String| Freshness {
+        state,
+        word,
+        why,
+        age: seconds,
+        limits,
+    };
+    let accepted = condition::get(&status.conditions, condition::ACCEPTED);
+    if let Some(refused) = accepted.filter(|c| c.status == "False") {
+        let why = format!(
+            "{}: {}",
+            refused.reason,
+            super::mask::text(&refused.message)
+        );
+        return verdict(State::Critical, "refused", why);
+    }
+    if status.observed_generation.is_none() && now - subject.created > FIRST_SIGHT {
+        return verdict(
+            State::Critical,
+            "unseen",
+            "no operator has seen it".to_owned(),
+        );
+    }
+    if subject.suspended {
+        let since = status.suspended_since.as_ref().map(from_k8s);
+        let long = since.is_some_and(|at| now - at > FORGOTTEN);
+        let why = since.map_or_else(
+            || "suspended".to_owned(),
+            |at| format!("suspended for {}", age(at, now)),
+        );
+        return verdict(
+            if long { State::Warning } else { State::Ok },
+            "suspended",
+            why,
+        );
+    }
+    let last = status
+        .runs
+        .iter()
+        .find(|run| run.result.is_final() && run.result != RunResult::Skipped);
+    if let Some(run) = last.filter(|run| run.result == RunResult::Failed) {
+        let why = format!("{} failed: {}", run.name, super::runs::cause(run));
+        return verdict(State::Critical, "failed", why);
+    }
+    let Some(seconds) = seconds else {
+        let waited = (now - subject.created).num_seconds();
+        let overdue = limits.is_some_and(|(limit, _)| waited > limit);
+        let state = if overdue { State::Critical } else { State::Ok };
+        let word = if overdue { "never" } else { "ok" };
+        return verdict(state, word, "no good run yet".to_owned());
+    };
+    let old = format!("newest good run {} ago", human(seconds));
+    match limits {
+        Some((_, critical)) if seconds > critical => verdict(State::Critical, "stale", old),
+        Some((warning, _)) if seconds > warning => verdict(State::Warning, "stale", old),
+        _ => verdict(State::Ok, "ok", old),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+    use crds::run::{Run, Trigger};
+    use crds::time::{parse_rfc3339, to_k8s};
+
+    fn judged(
+        hours: Option<i64>,
+        change: impl FnOnce(&mut ScheduleStatus, &mut bool),
+    ) -> Freshness {
+        let now = parse_rfc3339("2026-09-04T09:12:00Z").unwrap();
+        let schedule = Schedule::parse("0 2 * * *", None).unwrap();
+        let mut status = ScheduleStatus {
+            observed_generation: Some(1),
+            last_successful_time: hours.map(|h| to_k8s(now - Duration::hours(h))),
+            ..ScheduleStatus::default()
+        };
+        let mut suspended = false;
+        change(&mut status, &mut suspended);
+        let subject = Subject {
+            status: &status,
+            schedule: Some(&schedule),
+            suspended,
+            created: now - Duration::days(30),
+        };
+        judge(&subject, None, now)
+    }
+
+    #[test]
+    fn a_daily_backup_may_be_26_hours_old_and_is_lost_after_48() {
+        let rows = [
+            (7, State::Ok),
+            (26, State::Ok),
+            (27, State::Warning),
+            (48, State::Warning),
+            (49, State::Critical),
+        ];
+        for (hours, state) in rows {
+            let verdict = judged(Some(hours), |_, _| {});
+            assert_eq!(
+                (verdict.state, verdict.limits),
+                (state, Some((93_600, 172_800))),
+                "{hours}h"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_worse_than_old() {
+        let failed = judged(Some(1), |status, _| {
+            status
+                .runs
+                .push(Run::new("r", Trigger::Schedule, RunResult::Failed));
+        });
+        assert_eq!((failed.state, failed.word), (State::Critical, "failed"));
+        assert_eq!(judged(None, |_, _| {}).word, "never");
+        assert_eq!(
+            judged(None, |status, _| status.observed_generation = None).word,
+            "unseen"
+        );
+        let now = parse_rfc3339("2026-09-04T09:12:00Z").unwrap();
+        let forgotten = judged(Some(1), |status, suspended| {
+            *suspended = true;
+            status.suspended_since = Some(to_k8s(now - Duration::days(8)));
+        });
+        assert_eq!(
+            (forgotten.state, forgotten.word),
+            (State::Warning, "suspended")
+        );
+    }
+}
