@@ -112,7 +112,11 @@ fn what_a_schema_cannot_say_never_runs_and_says_why() {
 /// Runs that must fail, each with its reason, and leave nothing that looks like a dump.
 #[test]
 fn a_run_that_cannot_work_fails_with_its_cause() {
-    database();
+    // Four times what the tiny volume holds, and no compressor makes it smaller.
+    database().sql(
+        "create database if not exists noise; use noise; create table if not exists t (b blob);
+         insert into t select random_bytes(1024) from seq_1_to_4096",
+    );
     let ns = cluster().namespace("e2e-runs");
     let volume = ns.volume("data");
     ns.secret(
@@ -126,7 +130,7 @@ fn a_run_that_cannot_work_fails_with_its_cause() {
         format!("  destination: {{volume: {{persistentVolumeClaim: {{claimName: {name}}}}}}}")
     };
     let schedule = "  schedule: '0 3 * * *'\n  backoffLimit: 0\n";
-    let tiny = "  destination: {volume: {emptyDir: {medium: Memory, sizeLimit: 64Ki}}}";
+    let tiny = "  destination: {volume: {emptyDir: {medium: Memory, sizeLimit: 1Mi}}}";
     let rows = [
         (
             "host",
@@ -142,7 +146,7 @@ fn a_run_that_cannot_work_fails_with_its_cause() {
         ),
         (
             "full",
-            format!("{}\n{tiny}", source(HOST, "")),
+            format!("{}\n{tiny}", source(HOST, ", databases: [noise]")),
             "NoSpace",
             "space",
         ),
@@ -181,6 +185,7 @@ fn a_run_that_cannot_work_fails_with_its_cause() {
             "{name}: {run}"
         );
     }
+    database().sql("drop database noise");
     let left: Vec<String> = files(&volume)
         .into_iter()
         .filter(|f| f.contains(".sql"))
@@ -200,7 +205,7 @@ fn a_dump_killed_half_way_is_no_backup() {
     let db = database();
     db.sql(
         "create database if not exists half; create table if not exists half.t (id int auto_increment primary key, body longtext);
-         insert into half.t (body) select repeat(md5(seq), 30000) from seq_1_to_150",
+         use half; insert into t (body) select repeat(md5(seq), 30000) from seq_1_to_150",
     );
     let ns = cluster().namespace("e2e-half");
     let volume = ns.volume("data");
