@@ -1,0 +1,331 @@
+//! Runs the real controller against the fake server: a story of steps in time, one fault, restarts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use chrono::{DateTime, Duration, Utc};
+use crds::labels;
+use crds::time::{parse_rfc3339, rfc3339};
+use k8s_openapi::api::batch::v1::Job;
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+
+use super::super::Controller;
+use super::super::watch::{Feed, Jobs, Objects};
+use super::server::{Change, Fault, Server, State};
+use crate::context::{ApiClient, Clock, Config, Context, Leadership};
+use crate::metrics::Metrics;
+use crate::mysql_backup::MysqlBackups;
+
+pub(super) const OBJECT: &str = "shop";
+
+/// What a restarted process knows at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Caches {
+    /// Everything there is.
+    Fresh,
+    /// The state of some changes ago; the rest comes one by one.
+    Stale(usize),
+    /// The n-th change is never brought; the watch is begun anew at rest.
+    Dropping(usize),
+}
+
+/// One thing that happens in the cluster.
+pub(super) type Act = fn(&mut State);
+
+/// A story: what happens when, and how Jobs behave.
+#[derive(Clone)]
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    pub(super) spec: Value,
+    pub(super) steps: Vec<(&'static str, Act)>,
+    /// The operator is not there in this stretch.
+    pub(super) away: Option<(&'static str, &'static str)>,
+    pub(super) end: &'static str,
+    /// Seconds a Job takes.
+    pub(super) lasts: i64,
+    /// Seconds after its end at which a Job is removed by its TTL.
+    pub(super) ttl: Option<i64>,
+}
+
+/// What there is in the end, without what depends on the second or on numbering.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ending {
+    pub(super) totals: Value,
+    pub(super) runs: Vec<(String, String, String)>,
+    pub(super) missed: Value,
+    pub(super) requests: Vec<(String, String)>,
+    pub(super) accounted: Value,
+    pub(super) annotations: Vec<String>,
+    pub(super) jobs: Vec<String>,
+    pub(super) suspended: Value,
+    pub(super) created: BTreeMap<String, usize>,
+}
+
+/// One try of a scenario.
+pub(super) struct Try {
+    scenario: Scenario,
+    server: Server,
+    clock: Arc<AtomicI64>,
+    controller: Arc<Controller>,
+    caches: Caches,
+    /// Changes taken in so far.
+    cursor: usize,
+    pub(super) restarts: usize,
+}
+
+fn at(text: &str) -> DateTime<Utc> {
+    parse_rfc3339(text).unwrap()
+}
+
+impl Try {
+    /// The story from its beginning.
+    pub(super) fn new(scenario: &Scenario, fault: Option<(usize, Fault)>, caches: Caches) -> Self {
+        let mut state = State { now: at(super::BEGIN), fault, ..State::default() };
+        let object = json!({
+            "apiVersion": "batch.isekiro.com/v1", "kind": "MysqlBackup",
+            "metadata": {"name": OBJECT}, "spec": scenario.spec,
+        });
+        state.put("mysqlbackups", object);
+        Self::from(scenario, state, caches)
+    }
+
+    /// The story from a state in the middle of it, in which a process begins.
+    pub(super) fn from(scenario: &Scenario, state: State, caches: Caches) -> Self {
+        let clock = Arc::new(AtomicI64::new(state.now.timestamp_millis()));
+        let server = Server::of(state);
+        let controller = start(&server, &clock);
+        let mut new = Self { scenario: scenario.clone(), server, clock, controller, caches, cursor: 0, restarts: 0 };
+        new.load();
+        new
+    }
+
+    /// The same, keeping the state before and after each call.
+    pub(super) fn kept(scenario: &Scenario) -> Self {
+        let mut new = Self::new(scenario, None, Caches::Fresh);
+        new.server.keep_points();
+        new.controller = start(&new.server, &new.clock);
+        new.load();
+        new
+    }
+
+    pub(super) fn points(&self) -> Vec<[State; 2]> {
+        self.server.points()
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        DateTime::from_timestamp_millis(self.clock.load(Ordering::SeqCst)).unwrap()
+    }
+
+    /// The first lists.
+    fn load(&mut self) {
+        let history = self.server.state().history.clone();
+        self.cursor = 0;
+        let known = match self.caches {
+            Caches::Stale(behind) => history.len().saturating_sub(behind).max(1),
+            _ => history.len(),
+        };
+        for change in &history[..known] {
+            self.take(change);
+        }
+        self.cursor = known;
+    }
+
+    fn take(&self, change: &Change) {
+        let objects = Objects { controller: self.controller.clone(), kind: 0 };
+        let jobs = Jobs(self.controller.clone());
+        match change.resource.as_str() {
+            "mysqlbackups" => {
+                let object: DynamicObject = serde_json::from_value(change.object.clone()).unwrap();
+                if change.deleted { objects.delete(&object) } else { drop(objects.apply(&object)) }
+            }
+            "jobs" => {
+                let job: Job = serde_json::from_value(change.object.clone()).unwrap();
+                if change.deleted { jobs.delete(&job) } else { drop(jobs.apply(&job)) }
+            }
+            _ => {}
+        }
+    }
+
+    /// Brings the next changes: all, or one if the caches are behind. False if there was none.
+    fn deliver(&mut self) -> bool {
+        let stale = matches!(self.caches, Caches::Stale(_));
+        let most = if stale { 1 } else { usize::MAX };
+        let fresh: Vec<_> = self.server.state().history.iter().skip(self.cursor).take(most).cloned().collect();
+        for change in &fresh {
+            if self.caches != Caches::Dropping(self.cursor) {
+                self.take(change);
+            }
+            self.cursor += 1;
+        }
+        !fresh.is_empty()
+    }
+
+    /// A watch that lost a change is begun anew.
+    fn relist(&mut self) -> bool {
+        let Caches::Dropping(index) = self.caches else { return false };
+        let history = self.server.state().history.clone();
+        if index >= history.len() {
+            return false;
+        }
+        self.take(&history[index]);
+        for change in &history[index..] {
+            self.take(change);
+        }
+        self.caches = Caches::Fresh;
+        true
+    }
+
+    /// Works until nothing is left to do at this instant.
+    async fn work(&mut self) {
+        for _ in 0..500 {
+            let brought = self.deliver();
+            self.controller.queue.fire(self.now());
+            let Some(key) = self.controller.queue.try_next() else {
+                if brought || self.relist() {
+                    continue;
+                }
+                return;
+            };
+            let controller = self.controller.clone();
+            tokio::select! {
+                biased;
+                () = self.server.crash.notified() => self.restart(),
+                result = controller.reconcile(&key) => {
+                    controller.after(&key, result);
+                    controller.queue.done(&key);
+                }
+            }
+        }
+        panic!("{}: the operator does not come to rest", self.scenario.name);
+    }
+
+    /// A new process: nothing is remembered.
+    fn restart(&mut self) {
+        self.restarts += 1;
+        self.controller = start(&self.server, &self.clock);
+        self.load();
+    }
+
+    /// The whole story.
+    pub(super) async fn play(&mut self) -> Ending {
+        let steps = self.scenario.steps.clone();
+        let end = at(self.scenario.end);
+        let away = self.scenario.away.map(|(from, to)| (at(from), at(to)));
+        for _ in 0..5000 {
+            let now = self.now();
+            let gone = away.is_some_and(|(from, to)| from <= now && now < to);
+            if !gone {
+                self.work().await;
+            }
+            let step = steps.get(self.server.state().steps).map(|(when, act)| (at(when), *act));
+            let mut next = vec![end];
+            next.extend(step.map(|(when, _)| when));
+            next.extend(self.jobs_move());
+            next.extend(away.iter().flat_map(|(from, to)| [*from, *to]).filter(|t| *t > now));
+            if !gone {
+                next.extend(self.controller.queue.fire(DateTime::<Utc>::MIN_UTC));
+            }
+            let then = next.into_iter().min().unwrap().max(now + Duration::milliseconds(1));
+            if then > end {
+                return self.ending();
+            }
+            self.clock.store(then.timestamp_millis(), Ordering::SeqCst);
+            self.server.state().now = then;
+            self.move_jobs(then);
+            if let Some((_, act)) = step.filter(|(when, _)| *when <= then) {
+                self.server.state().steps += 1;
+                act(&mut self.server.state());
+            }
+        }
+        panic!("{}: time stands still", self.scenario.name);
+    }
+
+    /// When the Job controller does something next.
+    fn jobs_move(&self) -> Vec<DateTime<Utc>> {
+        let state = self.server.state();
+        let jobs = state.objects.iter().filter(|((r, _), _)| r == "jobs");
+        jobs.filter_map(|(_, job)| self.job_moves(job)).collect()
+    }
+
+    fn job_moves(&self, job: &Value) -> Option<DateTime<Utc>> {
+        if let Some(deleting) = job["metadata"]["deletionTimestamp"].as_str() {
+            return Some(at(deleting) + Duration::seconds(20));
+        }
+        if let Some(done) = job["status"]["completionTime"].as_str() {
+            return Some(at(done) + Duration::seconds(self.scenario.ttl?));
+        }
+        Some(at(job["status"]["startTime"].as_str()?) + Duration::seconds(self.scenario.lasts))
+    }
+
+    fn move_jobs(&self, now: DateTime<Utc>) {
+        let mut state = self.server.state();
+        let due: Vec<(String, Value)> = state
+            .objects
+            .iter()
+            .filter(|((r, _), job)| r == "jobs" && self.job_moves(job).is_some_and(|t| t <= now))
+            .map(|((_, name), job)| (name.clone(), job.clone()))
+            .collect();
+        for (name, job) in due {
+            let ended = !job["status"]["completionTime"].is_null();
+            if ended || !job["metadata"]["deletionTimestamp"].is_null() {
+                state.remove("jobs", &name);
+            } else {
+                let now = rfc3339(now);
+                state.change("jobs", &name, |job| {
+                    let start = job["status"]["startTime"].clone();
+                    job["status"] = json!({
+                        "startTime": start, "completionTime": now, "succeeded": 1,
+                        "conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": now}],
+                    });
+                });
+            }
+        }
+    }
+
+    fn ending(&self) -> Ending {
+        let state = self.server.state();
+        let object = state.get("mysqlbackups", OBJECT).unwrap();
+        let status = &object["status"];
+        let list = |field: &str| status[field].as_array().cloned().unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let what = |run: &Value| {
+            if run["slot"].is_null() { text(&run["requestId"]) } else { text(&run["slot"]) }
+        };
+        let mut runs: Vec<_> = list("runs").iter().map(|r| (what(r), text(&r["result"]), text(&r["reason"]))).collect();
+        runs.sort();
+        let annotations = object["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+        let jobs = state.objects.iter().filter(|((r, _), _)| r == "jobs").map(|((_, name), _)| name.clone());
+        Ending {
+            totals: status["totals"].clone(),
+            runs,
+            missed: status["missed"].clone(),
+            requests: list("requests").iter().map(|r| (text(&r["id"]), text(&r["state"]))).collect(),
+            accounted: status["accountedUntil"].clone(),
+            annotations: annotations.keys().filter(|k| k.starts_with(labels::PREFIX)).cloned().collect(),
+            jobs: jobs.collect(),
+            suspended: object["spec"]["suspend"].clone(),
+            created: state.created.clone(),
+        }
+    }
+
+    pub(super) fn changes(&self) -> usize {
+        self.server.state().history.len()
+    }
+}
+
+/// A new process.
+fn start(server: &Server, clock: &Arc<AtomicI64>) -> Arc<Controller> {
+    let read = clock.clone();
+    let clock = Clock::new(move || DateTime::from_timestamp_millis(read.load(Ordering::SeqCst)).unwrap());
+    let ctx = Context {
+        client: ApiClient(server.client()),
+        leadership: Leadership::always(clock.now()),
+        clock,
+        config: Arc::new(Config { instance: "test".into(), workers: 1, ..Config::default() }),
+        metrics: Metrics::default(),
+    };
+    let kind = MysqlBackups { runner_image: "backup-runner:test".into() };
+    Controller::new(ctx, vec![Box::new(kind)])
+}

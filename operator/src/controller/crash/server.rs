@@ -1,0 +1,353 @@
+//! An API server in memory: resource versions, conflicts, preconditions, a history for watches, and
+//! faults at any one call.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use chrono::{DateTime, Utc};
+use crds::labels;
+use crds::time::rfc3339;
+use http::{Method, Request, Response, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+/// What happens to one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The process dies before the call takes effect.
+    CrashBefore,
+    /// The process dies after it, before the answer.
+    CrashAfter,
+    /// Refused with this code, without effect.
+    Refused(u16),
+    /// The write takes effect, its answer is lost.
+    AnswerLost,
+    /// Another client writes the object just before the call.
+    Conflict,
+}
+
+/// One change, as a watch brings it.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) resource: String,
+    pub(super) deleted: bool,
+    pub(super) object: Value,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct State {
+    pub(super) objects: BTreeMap<(String, String), Value>,
+    pub(super) history: Vec<Arc<Change>>,
+    /// How often a Job of this slot or request was created.
+    pub(super) created: BTreeMap<String, usize>,
+    pub(super) calls: usize,
+    pub(super) fault: Option<(usize, Fault)>,
+    /// What creations of Jobs are answered, if not yes: code and body.
+    pub(super) refuse: Option<(u16, Value)>,
+    pub(super) now: DateTime<Utc>,
+    pub(super) version: u64,
+    pub(super) uids: u64,
+    /// Steps of the story that are done.
+    pub(super) steps: usize,
+}
+
+/// The server; clones share its state.
+#[derive(Clone, Default)]
+pub(super) struct Server {
+    state: Arc<Mutex<State>>,
+    pub(super) crash: Arc<Notify>,
+    /// The state before and after each call, if they are kept.
+    points: Option<Arc<Mutex<Vec<[State; 2]>>>>,
+}
+
+type Answer = (StatusCode, Value);
+
+impl Server {
+    /// A server in this state.
+    pub(super) fn of(state: State) -> Self {
+        Self { state: Arc::new(Mutex::new(state)), ..Self::default() }
+    }
+
+    /// Keeps the state before and after each call from now on.
+    pub(super) fn keep_points(&mut self) {
+        self.points = Some(Arc::default());
+    }
+
+    /// What was kept.
+    pub(super) fn points(&self) -> Vec<[State; 2]> {
+        self.points.as_ref().map(|p| p.lock().unwrap().clone()).unwrap_or_default()
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    pub(super) fn client(&self) -> Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move { server.call(request).await }
+        });
+        Client::new(service, "default")
+    }
+
+    async fn call(self, request: Request<Body>) -> Result<Response<Body>, std::io::Error> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect_bytes().await.unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let fault = {
+            let mut state = self.state();
+            state.calls += 1;
+            let at = state.calls;
+            state.fault.filter(|(n, _)| *n == at).map(|(_, fault)| fault)
+        };
+        let lost = || std::io::Error::other("connection reset");
+        match fault {
+            Some(Fault::CrashBefore) => self.die().await,
+            Some(Fault::Refused(code)) => return Ok(respond(refusal(code, "Refused", "no"))),
+            Some(Fault::Conflict) => self.state().touch(parts.uri.path()),
+            _ => {}
+        }
+        let target = parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
+        let before = self.points.as_ref().map(|_| self.state().clone());
+        let answer = self.state().handle(&parts.method, &target, &body);
+        if let (Some(points), Some(before)) = (&self.points, before) {
+            points.lock().unwrap().push([before, self.state().clone()]);
+        }
+        match fault {
+            Some(Fault::CrashAfter) => self.die().await,
+            Some(Fault::AnswerLost) => Err(lost()),
+            _ => Ok(respond(answer)),
+        }
+    }
+
+    /// The process is gone: nobody gets this answer.
+    async fn die(&self) -> ! {
+        self.crash.notify_one();
+        std::future::pending::<()>().await;
+        unreachable!("a process that died goes on")
+    }
+}
+
+fn respond((code, body): Answer) -> Response<Body> {
+    let body = Body::from(serde_json::to_vec(&body).unwrap());
+    Response::builder().status(code).body(body).unwrap()
+}
+
+pub(super) fn status_body(code: u16, reason: &str, message: &str) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message})
+}
+
+fn refusal(code: u16, reason: &str, message: &str) -> Answer {
+    (StatusCode::from_u16(code).unwrap(), status_body(code, reason, message))
+}
+
+/// `/apis/<group>/<version>/namespaces/<ns>/<resource>[/<name>[/<subresource>]]?<query>`.
+fn split(target: &str) -> (String, Option<String>, Option<String>, String) {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let at = parts.iter().position(|p| *p == "namespaces").unwrap();
+    let part = |i: usize| parts.get(at + i).map(|p| (*p).to_owned());
+    (part(2).unwrap(), part(3), part(4), query.to_owned())
+}
+
+impl State {
+    fn stamp(&mut self, object: &mut Value) {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+    }
+
+    fn store(&mut self, resource: &str, mut object: Value) -> Value {
+        self.stamp(&mut object);
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let deleted = false;
+        self.history.push(Arc::new(Change { resource: resource.into(), deleted, object: object.clone() }));
+        self.objects.insert((resource.into(), name), object.clone());
+        object
+    }
+
+    /// Adds an object as a user would.
+    pub(super) fn put(&mut self, resource: &str, mut object: Value) -> Value {
+        let fresh = object["metadata"]["uid"].is_null();
+        if fresh {
+            self.uids += 1;
+            object["metadata"]["uid"] = json!(format!("uid-{}", self.uids));
+            object["metadata"]["creationTimestamp"] = json!(rfc3339(self.now));
+            object["metadata"]["namespace"] = json!("default");
+            object["metadata"]["generation"] = json!(1);
+        }
+        self.store(resource, object)
+    }
+
+    pub(super) fn get(&self, resource: &str, name: &str) -> Option<Value> {
+        self.objects.get(&(resource.to_owned(), name.to_owned())).cloned()
+    }
+
+    /// Changes an object as another client would.
+    pub(super) fn change(&mut self, resource: &str, name: &str, change: impl FnOnce(&mut Value)) {
+        if let Some(mut object) = self.get(resource, name) {
+            let spec = object["spec"].clone();
+            change(&mut object);
+            if object["spec"] != spec {
+                let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
+                object["metadata"]["generation"] = json!(generation + 1);
+            }
+            self.store(resource, object);
+        }
+    }
+
+    pub(super) fn remove(&mut self, resource: &str, name: &str) {
+        if let Some(mut object) = self.objects.remove(&(resource.to_owned(), name.to_owned())) {
+            self.stamp(&mut object);
+            self.history.push(Arc::new(Change { resource: resource.into(), deleted: true, object }));
+        }
+    }
+
+    /// A write of somebody else to the object a call is about.
+    fn touch(&mut self, path: &str) {
+        let (resource, name, ..) = split(path);
+        if let Some(name) = name.filter(|_| resource == "mysqlbackups") {
+            self.change(&resource, &name, |o| o["metadata"]["labels"]["touched"] = json!("yes"));
+        }
+    }
+
+    fn handle(&mut self, method: &Method, target: &str, body: &Value) -> Answer {
+        let (resource, name, sub, query) = split(target);
+        match (method, name.as_deref()) {
+            (&Method::GET, None) => self.list(&resource, &query),
+            (&Method::GET, Some(name)) => self.get(&resource, name).map_or_else(
+                || refusal(404, "NotFound", "not found"),
+                |object| (StatusCode::OK, object),
+            ),
+            (&Method::POST, _) => self.create(&resource, body.clone()),
+            (&Method::DELETE, Some(name)) => self.delete(&resource, name, body),
+            (&Method::PATCH, Some(name)) => self.patch(&resource, name, sub.is_some(), body),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn list(&self, resource: &str, query: &str) -> Answer {
+        let wanted = query.split('&').find_map(|q| q.strip_prefix("labelSelector="));
+        let uid = wanted.and_then(|w| w.split("%3D").nth(1)).map(str::to_owned);
+        let of = |object: &&Value| {
+            uid.is_none() || object["metadata"]["labels"][labels::OWNER_UID].as_str() == uid.as_deref()
+        };
+        let all = self.objects.iter().filter(|((r, _), _)| r == resource).map(|(_, o)| o);
+        let items: Vec<Value> = all.filter(of).cloned().collect();
+        (StatusCode::OK, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
+    }
+
+    fn create(&mut self, resource: &str, object: Value) -> Answer {
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        if resource == "jobs"
+            && let Some((code, body)) = &self.refuse
+        {
+            return (StatusCode::from_u16(*code).unwrap(), body.clone());
+        }
+        if self.get(resource, &name).is_some() {
+            return refusal(409, "AlreadyExists", &format!("{resource} {name:?} already exists"));
+        }
+        if resource == "jobs" {
+            let notes = &object["metadata"]["annotations"];
+            let of = |key: &str| notes[key].as_str().map(str::to_owned);
+            let what = of(labels::SCHEDULED_AT).or_else(|| of(labels::REQUEST_ID)).unwrap();
+            *self.created.entry(what).or_default() += 1;
+        }
+        let mut object = object;
+        if resource == "jobs" {
+            object["status"] = json!({"startTime": rfc3339(self.now), "active": 1, "ready": 1});
+        }
+        let object = self.put(resource, object);
+        (StatusCode::CREATED, object)
+    }
+
+    fn delete(&mut self, resource: &str, name: &str, options: &Value) -> Answer {
+        let Some(object) = self.get(resource, name) else {
+            return refusal(404, "NotFound", "not found");
+        };
+        let wanted = &options["preconditions"]["uid"];
+        if !wanted.is_null() && *wanted != object["metadata"]["uid"] {
+            return refusal(409, "Conflict", "the UID in the precondition differs");
+        }
+        if options["propagationPolicy"] == "Foreground" {
+            let now = rfc3339(self.now);
+            self.change(resource, name, |o| o["metadata"]["deletionTimestamp"] = json!(now));
+        } else {
+            self.remove(resource, name);
+        }
+        (StatusCode::OK, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}))
+    }
+
+    fn patch(&mut self, resource: &str, name: &str, status: bool, body: &Value) -> Answer {
+        let Some(mut object) = self.get(resource, name) else {
+            return refusal(404, "NotFound", "not found");
+        };
+        let expected = &body["metadata"]["resourceVersion"];
+        if expected.is_string() && *expected != object["metadata"]["resourceVersion"] {
+            return refusal(409, "Conflict", "the object has been modified");
+        }
+        let before = object.clone();
+        if body.is_array() {
+            if let Err(problem) = json_patch(&mut object, body) {
+                return refusal(422, "Invalid", &problem);
+            }
+        } else {
+            merge(&mut object, body);
+        }
+        object["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
+        if status {
+            object["spec"] = before["spec"].clone();
+        } else {
+            object["status"] = before["status"].clone();
+        }
+        if object == before {
+            return (StatusCode::OK, object);
+        }
+        if object["spec"] != before["spec"] {
+            let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
+            object["metadata"]["generation"] = json!(generation + 1);
+        }
+        (StatusCode::OK, self.store(resource, object))
+    }
+}
+
+/// RFC 7386.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    let map = target.as_object_mut().unwrap();
+    for (key, value) in patch {
+        if value.is_null() {
+            map.remove(key);
+        } else {
+            merge(map.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+/// The part of RFC 6902 the operator uses.
+fn json_patch(object: &mut Value, ops: &Value) -> Result<(), String> {
+    for op in ops.as_array().unwrap() {
+        let path = op["path"].as_str().unwrap();
+        match op["op"].as_str().unwrap() {
+            "test" if object.pointer(path) == Some(&op["value"]) => {}
+            "test" => return Err(format!("test of {path} failed")),
+            "replace" => *object.pointer_mut(path).ok_or("no such path")? = op["value"].clone(),
+            "remove" => {
+                let (parent, key) = path.rsplit_once('/').unwrap();
+                let key = key.replace("~1", "/").replace("~0", "~");
+                let parent = object.pointer_mut(parent).and_then(Value::as_object_mut);
+                parent.ok_or("no such path")?.remove(&key).ok_or("no such key")?;
+            }
+            other => panic!("{other}"),
+        }
+    }
+    Ok(())
+}
