@@ -27,7 +27,7 @@ impl Default for Timing {
             lease: Duration::from_secs(15),
             deadline: Duration::from_secs(10),
             retry: Duration::from_secs(2),
-            look: Duration::from_secs(1),
+            look: Duration::from_millis(500),
         }
     }
 }
@@ -274,12 +274,12 @@ mod tests {
                 0,
                 Action::Renew,
             ),
-            ("held, just seen", &held, 0, Action::Wait(t + S)),
+            ("held, just seen", &held, 0, Action::Wait(t + S / 2)),
             ("held, time to look", &held, 1, Action::Look),
             ("held, expired", &held, 15, take.clone()),
             ("renewed at 14", &renewed, 15, Action::Look),
             ("renewed at 14, later", &renewed, 29, take.clone()),
-            ("seen again at 14", &unchanged, 14, Action::Wait(t + 15 * S)),
+            ("seen again at 14", &unchanged, 14, Action::Wait(t + 29 * S / 2)),
             ("seen again at 14, expired", &unchanged, 15, take),
             ("conflict", &conflicted, 15, Action::Look),
             ("failure", &failed, 15, Action::Wait(t + 17 * S)),

@@ -1,0 +1,313 @@
+//! Admission on a real API server: what people read when a manifest is wrong, and what is filled in.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "tests"
+)]
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crds::labels::{SCHEDULE_SINCE, SUSPENDED_BY, SUSPENDED_SINCE};
+use crds::request::{Action, Request};
+use crds::time::parse_rfc3339;
+use e2e::{Namespace, cluster, wait_for};
+use serde_json::{Value, json};
+
+const ORIGINAL: &str = include_str!("../../../deploy/samples/mysqlbackup-original.yaml");
+const GOOD: &str = "  schedule: '0 3 * * *'";
+
+/// One test at a time: one of them turns the webhooks off.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn manifest(name: &str, fields: &str) -> String {
+    format!(
+        "apiVersion: batch.isekiro.com/v1\nkind: MysqlBackup\nmetadata: {{name: {name}}}\nspec:\n{fields}\n"
+    )
+}
+
+/// Name, spec, field path, and a piece of the remedy.
+const TWELVE: [(&str, &str, &str, &str); 12] = [
+    (
+        "minute",
+        "  schedule: '61 * * * *'",
+        "spec.schedule",
+        "use numbers 0-59",
+    ),
+    (
+        "sunday",
+        "  schedule: '0 0 * * 7'",
+        "spec.schedule",
+        "Sunday is 0 or SUN",
+    ),
+    (
+        "seconds",
+        "  schedule: '0 0 3 * * *'",
+        "spec.schedule",
+        "there is no field for seconds",
+    ),
+    (
+        "tz",
+        "  schedule: 'TZ=Asia/Shanghai 0 3 * * *'",
+        "spec.schedule",
+        "put the zone's name in timeZone",
+    ),
+    (
+        "descriptor",
+        "  schedule: '@Daily'",
+        "spec.schedule",
+        "use @yearly",
+    ),
+    (
+        "zone",
+        "  schedule: '0 3 * * *'\n  timeZone: Europe/Berln",
+        "spec.timeZone",
+        "did you mean \"Europe/Berlin\"?",
+    ),
+    (
+        "twice",
+        "  schedule: '0 3 * * *'\n  volumes: [{name: a, emptyDir: {}}, {name: a, emptyDir: {}}]",
+        "spec.volumes[1].name",
+        "give each volume its own name",
+    ),
+    (
+        "mount",
+        "  schedule: '0 3 * * *'\n  volumeMounts: [{name: data, mountPath: /mnt}]",
+        "spec.volumeMounts[0].name",
+        "add it to spec.volumes",
+    ),
+    (
+        "prefix",
+        "  schedule: '0 3 * * *'\n  podMetadata: {labels: {batch.isekiro.com/owner-uid: x}}",
+        "spec.podMetadata",
+        "use another key",
+    ),
+    (
+        "source",
+        "  schedule: '0 3 * * *'\n  source: {host: db, socket: /run/mysqld.sock}",
+        "spec.source",
+        "keep one",
+    ),
+    (
+        "destination",
+        "  schedule: '0 3 * * *'\n  destination: {s3: {bucket: b}, volume: {emptyDir: {}}}",
+        "spec.destination",
+        "exactly one of volume, s3, storageRef",
+    ),
+    (
+        "encryption",
+        "  schedule: '0 3 * * *'\n  encryption: {age: {recipients: []}}",
+        "spec.encryption.age",
+        "set recipients or recipientsSecretKeyRef",
+    ),
+];
+
+/// Waits until a written object has passed the webhooks.
+fn served(ns: &Namespace) {
+    wait_for("the webhooks answer", 60, || {
+        let bad = manifest("probe", TWELVE[0].1);
+        let output = cluster().kubectl_with(
+            &["-n", &ns.name, "create", "--dry-run=server", "-f", "-"],
+            &bad,
+        );
+        (output.code != 0).then_some(())
+    });
+}
+
+fn annotations(object: &Value) -> Value {
+    object["metadata"]["annotations"].clone()
+}
+
+#[test]
+fn twelve_wrong_manifests_print_twelve_messages() {
+    let _alone = alone();
+    let ns = cluster().namespace("e2e-webhook-twelve");
+    served(&ns);
+    for (name, fields, path, remedy) in TWELVE {
+        let output = ns.try_apply(&manifest(name, fields)).code(1);
+        println!("{}", output.stderr.trim_end());
+        let wanted = format!("The MysqlBackup \"{name}\" is invalid: {path}: ");
+        assert!(output.stderr.starts_with(&wanted), "{}", output.stderr);
+        assert!(output.stderr.contains(remedy), "{}", output.stderr);
+        assert_eq!(
+            output.stderr.trim_end().lines().count(),
+            1,
+            "{}",
+            output.stderr
+        );
+        assert!(ns.mysql_backup(name).is_none());
+    }
+    // Two mistakes are told at once.
+    let both = format!("{}\n  retention: {{maxAge: a week}}", TWELVE[0].1);
+    let output = ns.try_apply(&manifest("both", &both)).code(1);
+    assert!(
+        output.stderr.contains("* spec.schedule: "),
+        "{}",
+        output.stderr
+    );
+    assert!(
+        output.stderr.contains("* spec.retention.maxAge: "),
+        "{}",
+        output.stderr
+    );
+}
+
+#[test]
+fn without_webhooks_the_same_twelve_end_as_conditions() {
+    let _alone = alone();
+    let ns = cluster().namespace("e2e-webhook-off");
+    let set = |value: &str| {
+        let setting = format!("ENABLE_WEBHOOKS={value}");
+        let deployment = "deployment/backup-operator";
+        let kubectl = |args: &[&str]| cluster().kubectl(&[&["-n", "backup-system"], args].concat());
+        kubectl(&["set", "env", deployment, &setting]).ok();
+        kubectl(&["rollout", "status", deployment, "--timeout=60s"]).ok();
+    };
+    set("false");
+    for (name, fields, _, _) in TWELVE {
+        wait_for("the webhook of the old pod is gone", 60, || {
+            (ns.try_apply(&manifest(name, fields)).code == 0).then_some(())
+        });
+    }
+    for (name, _, path, remedy) in TWELVE {
+        let accepted = wait_for("the condition Accepted", 60, || {
+            let object = ns.mysql_backup(name)?;
+            let conditions = object["status"]["conditions"].as_array()?.clone();
+            conditions.into_iter().find(|c| c["type"] == "Accepted")
+        });
+        let message = accepted["message"].as_str().unwrap();
+        println!("{name}: {message}");
+        assert_eq!(accepted["status"], "False", "{name}");
+        assert!(
+            message.contains(path) && message.contains(remedy),
+            "{name}: {message}"
+        );
+    }
+    assert!(ns.jobs().is_empty());
+    set("true");
+    served(&ns);
+    // They stay editable, with a warning, and can be put right.
+    let labelled = ns.kubectl(&["label", "mysqlbackup", "tz", "team=a"]).ok();
+    assert!(
+        labelled.stderr.contains("Warning: still wrong"),
+        "{}",
+        labelled.stderr
+    );
+    ns.apply(&manifest("tz", GOOD));
+}
+
+#[test]
+fn the_original_passes_is_filled_in_and_warned_of_its_password() {
+    let _alone = alone();
+    let ns = cluster().namespace("e2e-webhook-original");
+    served(&ns);
+    let output = ns.try_apply(ORIGINAL).ok();
+    assert!(
+        output
+            .stderr
+            .starts_with("Warning: spec.backupEnvs: PASSWORD"),
+        "{}",
+        output.stderr
+    );
+    assert!(!output.all().contains("xxxxx"));
+    let spec = ns.mysql_backup("mysqlbackup-sample").unwrap()["spec"].clone();
+    let filled = json!({"suspend": false, "failedJobsHistoryLimit": 1, "successfulJobsHistoryLimit": 1, "concurrencyPolicy": "Allow", "restartPolicy": "OnFailure"});
+    for (field, value) in filled.as_object().unwrap() {
+        assert_eq!(&spec[field], value, "{field}");
+    }
+    // Applied again it is unchanged: what was filled in is no difference.
+    let again = ns.try_apply(ORIGINAL).ok();
+    assert!(again.stdout.contains("unchanged"), "{}", again.stdout);
+}
+
+#[test]
+fn the_server_says_when_and_who() {
+    let _alone = alone();
+    let ns = cluster().namespace("e2e-webhook-who");
+    served(&ns);
+    ns.apply(&manifest("shop", GOOD));
+    let alice = |args: &[&str]| {
+        let user = ["--as=alice", "--as-group=system:masters"];
+        ns.kubectl(&[args, &user].concat()).ok();
+        annotations(&ns.mysql_backup("shop").unwrap())
+    };
+    let patch = |patch: Value| {
+        alice(&[
+            "patch",
+            "mysqlbackup",
+            "shop",
+            "--type=merge",
+            "-p",
+            &patch.to_string(),
+        ])
+    };
+    let before = chrono::Utc::now() - chrono::TimeDelta::seconds(5);
+    let fresh = |stamp: &Value| {
+        let at = parse_rfc3339(stamp.as_str().unwrap()).unwrap();
+        assert!(
+            at > before && at < chrono::Utc::now() + chrono::TimeDelta::seconds(5),
+            "{at}"
+        );
+    };
+    fresh(&patch(json!({"spec": {"schedule": "5 3 * * *"}}))[SCHEDULE_SINCE]);
+    let posing =
+        json!({"metadata": {"annotations": {SUSPENDED_BY: "the boss"}}, "spec": {"suspend": true}});
+    let suspended = patch(posing);
+    fresh(&suspended[SUSPENDED_SINCE]);
+    assert_eq!(suspended[SUSPENDED_BY], "alice");
+    let resumed = patch(json!({"spec": {"suspend": false}}));
+    assert_eq!(
+        (&resumed[SUSPENDED_SINCE], &resumed[SUSPENDED_BY]),
+        (&Value::Null, &Value::Null)
+    );
+
+    // Of an expired request the operator makes no run; it echoes who asked.
+    let mut request = Request::new(Action::Backup, "7f3a", "the boss", chrono::Utc::now());
+    request.expires_at = crds::time::rfc3339(chrono::Utc::now() - chrono::TimeDelta::seconds(1));
+    let key = Request::annotation_key("7f3a");
+    alice(&[
+        "annotate",
+        "mysqlbackup",
+        "shop",
+        &format!("{key}={}", request.annotation_value()),
+    ]);
+    let by = wait_for("the request is echoed", 30, || {
+        let object = ns.mysql_backup("shop")?;
+        let requests = object["status"]["requests"].as_array()?.clone();
+        requests.into_iter().find(|r| r["id"] == "7f3a")
+    });
+    assert_eq!(by["by"], "alice", "{by}");
+}
+
+#[test]
+fn the_operator_reads_no_secret_but_its_own() {
+    let may = |verb: &str, what: &str, namespace: &str| {
+        let user = "--as=system:serviceaccount:backup-system:backup-operator";
+        let output = cluster().kubectl(&["auth", "can-i", verb, what, "-n", namespace, user]);
+        output.stdout.trim() == "yes"
+    };
+    let own = "secrets/backup-operator-webhook-cert";
+    assert!(may("get", own, "backup-system") && may("update", own, "backup-system"));
+    for (verb, what, namespace) in [
+        ("get", "secrets", "backup-system"),
+        ("get", own, "default"),
+        ("list", "secrets", "backup-system"),
+        ("watch", "secrets", "backup-system"),
+        ("create", "secrets", "backup-system"),
+        ("delete", own, "backup-system"),
+        ("get", "validatingwebhookconfigurations/other", "default"),
+        (
+            "update",
+            "validatingwebhookconfigurations/backup-operator",
+            "default",
+        ),
+        ("list", "mutatingwebhookconfigurations", "default"),
+        ("create", "pods/exec", "default"),
+    ] {
+        assert!(!may(verb, what, namespace), "{verb} {what} in {namespace}");
+    }
+}
