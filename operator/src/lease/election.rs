@@ -279,7 +279,12 @@ mod tests {
             ("held, expired", &held, 15, take.clone()),
             ("renewed at 14", &renewed, 15, Action::Look),
             ("renewed at 14, later", &renewed, 29, take.clone()),
-            ("seen again at 14", &unchanged, 14, Action::Wait(t + 29 * S / 2)),
+            (
+                "seen again at 14",
+                &unchanged,
+                14,
+                Action::Wait(t + 29 * S / 2),
+            ),
             ("seen again at 14, expired", &unchanged, 15, take),
             ("conflict", &conflicted, 15, Action::Look),
             ("failure", &failed, 15, Action::Wait(t + 17 * S)),
