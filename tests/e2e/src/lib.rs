@@ -180,6 +180,18 @@ impl Namespace {
             .stdout
             .trim()
             .to_owned();
+        // A cluster that was kept up has it from an earlier run.
+        for entry in std::fs::read_dir(&path)
+            .expect("the volume's directory")
+            .flatten()
+        {
+            let removed = if entry.path().is_dir() {
+                std::fs::remove_dir_all(entry.path())
+            } else {
+                std::fs::remove_file(entry.path())
+            };
+            removed.expect("an old file can be removed");
+        }
         self.cluster
             .kubectl(&["delete", "pv", &pv, "--ignore-not-found"])
             .ok();
