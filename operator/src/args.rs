@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Parser};
 
+use crate::policy::Policy;
+
 /// Name in events of an operator that runs outside a pod.
 const OUTSIDE: &str = "backup-operator";
 
@@ -51,6 +53,41 @@ pub struct Args {
         value_name = "N"
     )]
     pub max_active_runs_per_namespace: usize,
+    /// Images that pods of backups may run beside the runner's, separated by commas; * stands for
+    /// any text. Empty allows all.
+    #[arg(
+        long,
+        env = "ALLOWED_IMAGES",
+        value_delimiter = ',',
+        value_name = "IMAGES"
+    )]
+    pub allowed_images: Vec<String>,
+    /// Start no pod with a hostPath volume.
+    #[arg(
+        long,
+        env = "FORBID_HOST_PATH",
+        default_value = "false",
+        default_missing_value = "true",
+        num_args = 0..=1,
+        require_equals = true,
+        action = ArgAction::Set,
+        value_parser = BoolishValueParser::new(),
+        value_name = "BOOL"
+    )]
+    pub forbid_host_path: bool,
+    /// Start no pod with a service account other than default.
+    #[arg(
+        long,
+        env = "FORBID_SERVICE_ACCOUNTS",
+        default_value = "false",
+        default_missing_value = "true",
+        num_args = 0..=1,
+        require_equals = true,
+        action = ArgAction::Set,
+        value_parser = BoolishValueParser::new(),
+        value_name = "BOOL"
+    )]
+    pub forbid_service_accounts: bool,
     /// Objects worked on at a time.
     #[arg(long, env = "WORKERS", default_value_t = 64, value_name = "N")]
     pub workers: usize,
@@ -124,6 +161,20 @@ impl Args {
 }
 
 impl Args {
+    /// What pods of backups may not have.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        let images = self.allowed_images.iter().map(|i| i.trim());
+        Policy {
+            images: images
+                .filter(|i| !i.is_empty())
+                .map(str::to_owned)
+                .collect(),
+            forbid_host_path: self.forbid_host_path,
+            forbid_service_account: self.forbid_service_accounts,
+        }
+    }
+
     /// Name of the pod, unless this runs outside one.
     #[must_use]
     pub fn pod(&self) -> Option<&str> {

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::metrics::Metrics;
+use crate::policy::Policy;
 
 /// Shared by all parts.
 #[derive(Clone, Debug)]
@@ -48,6 +49,10 @@ pub struct Config {
     pub max_active_runs_per_namespace: Option<usize>,
     /// Objects worked on at a time.
     pub workers: usize,
+    /// What pods may not have.
+    pub policy: Policy,
+    /// Image of the runner, which the policy allows always.
+    pub runner_image: String,
 }
 
 /// A wall clock.

@@ -15,6 +15,7 @@ pub mod lease;
 pub mod metrics;
 pub mod mysql_backup;
 mod observe;
+pub mod policy;
 pub mod run;
 pub mod telemetry;
 pub mod webhook;

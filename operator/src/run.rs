@@ -49,6 +49,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
             max_active_runs: limit(args.max_active_runs),
             max_active_runs_per_namespace: limit(args.max_active_runs_per_namespace),
             workers: args.workers,
+            policy: args.policy(),
+            runner_image: args.runner_image.clone(),
         }),
         metrics: metrics.clone(),
     };

@@ -16,8 +16,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crds::condition::{self, reason};
 use crds::report::clean;
 use crds::run::MAX_MESSAGE;
+use crds::validate::Problem;
 use crds::{ScheduleStatus, labels};
 use kube::core::{ApiResource, DynamicObject};
+use serde_json::Value;
 use thiserror::Error;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -27,7 +29,7 @@ use self::queue::{Key, Priority, Queue};
 use self::store::{SharedStore, Store, View};
 use crate::apply::{self, ApplyError, Changes, Target, chain};
 use crate::context::Context;
-use crate::engine::{self, Limit, Observed, Room};
+use crate::engine::{self, Limit, Object, Observed, Room, Seed};
 use crate::metrics::Outcome;
 use crate::observe::{self, ObserveError};
 
@@ -241,7 +243,8 @@ impl Controller {
             .object
             .clone()
             .into_object(self.resources[view.kind].kind.clone());
-        let (settings, problems) = kind.read(&kept.spec, &object.annotations)?;
+        let (settings, mut problems) = kind.read(&kept.spec, &object.annotations)?;
+        problems.extend(self.forbidden(kind, &object, &kept.spec));
         let status = match &kept.status {
             serde_json::Value::Null => ScheduleStatus::default(),
             status => serde_json::from_value(status.clone())
@@ -281,6 +284,19 @@ impl Controller {
                 now,
             );
         }
+    }
+
+    /// What the policy finds in the pod that a run would have.
+    fn forbidden(&self, kind: &dyn Kind, object: &Object, spec: &Value) -> Vec<Problem> {
+        let config = &self.ctx.config;
+        if config.policy.is_empty() {
+            return Vec::new();
+        }
+        // A spec that can't be said as a Job is told about where one is to be made.
+        let job = kind.job(object, spec, &Seed::probe()).ok();
+        let pod = job.and_then(|j| j.spec).and_then(|s| s.template.spec);
+        pod.map(|pod| config.policy.check(&pod, &config.runner_image))
+            .unwrap_or_default()
     }
 
     fn room(&self, namespace: &str) -> Room {

@@ -72,6 +72,7 @@ fn accepted(draft: &mut Draft<'_>) {
         let reason = match first.path.as_str() {
             "spec.schedule" => reason::INVALID_SCHEDULE,
             "spec.timeZone" => reason::UNKNOWN_TIME_ZONE,
+            crate::policy::PATH => reason::POLICY_DENIED,
             _ => reason::INVALID_SPEC,
         };
         ("False", reason, validate::join(&seen.problems))

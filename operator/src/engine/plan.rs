@@ -65,6 +65,21 @@ pub struct Seed {
     pub options: Options,
 }
 
+impl Seed {
+    /// A seed of no run: to see what the pods of an object would be.
+    pub fn probe() -> Self {
+        Self {
+            name: "probe".into(),
+            trigger: Trigger::Manual,
+            slot: None,
+            scheduled_at: None,
+            request_id: None,
+            action: Action::Backup,
+            options: Options::default(),
+        }
+    }
+}
+
 /// One event of (object, subject, reason).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSpec {

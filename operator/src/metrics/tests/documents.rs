@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use super::*;
 
 fn read(path: &str) -> String {
-    let full = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    let full = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .join(path);
     fs::read_to_string(full).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
@@ -37,7 +39,11 @@ fn exported() -> BTreeMap<String, String> {
 fn named(expression: &str) -> BTreeSet<String> {
     let word = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
     let ours = |w: &&str| w.starts_with("mysqlbackup_") || w.starts_with("backup_operator_");
-    expression.split(word).filter(ours).map(str::to_owned).collect()
+    expression
+        .split(word)
+        .filter(ours)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn assert_exported(place: &str, expression: &str) {
@@ -49,7 +55,10 @@ fn assert_exported(place: &str, expression: &str) {
             || base.is_some_and(|b| exported.get(b).is_some_and(|k| k == "histogram"))
     };
     for name in named(expression) {
-        assert!(known(&name), "{place} asks for {name}, which nobody exports");
+        assert!(
+            known(&name),
+            "{place} asks for {name}, which nobody exports"
+        );
     }
 }
 
@@ -114,7 +123,10 @@ fn each_alert_has_a_section_in_the_runbook_and_a_test() {
     let mut alerted = BTreeSet::new();
     for rule in &alerts() {
         let name = rule["alert"].as_str().unwrap().to_owned();
-        assert!(sections.contains(name.as_str()), "docs/runbook.md has no section {name}");
+        assert!(
+            sections.contains(name.as_str()),
+            "docs/runbook.md has no section {name}"
+        );
         assert!(tested.contains(name.as_str()), "no test sees {name} fire");
         let url = rule["annotations"]["runbook_url"].as_str().unwrap();
         // GitHub's anchor of a one-word heading is the word in lower case.
@@ -123,7 +135,10 @@ fn each_alert_has_a_section_in_the_runbook_and_a_test() {
         for key in ["summary", "description"] {
             assert!(rule["annotations"][key].is_string(), "{name} lacks {key}");
         }
-        assert!(rule["labels"]["severity"].is_string(), "{name} lacks a severity");
+        assert!(
+            rule["labels"]["severity"].is_string(),
+            "{name} lacks a severity"
+        );
         alerted.insert(name);
     }
     let stale: Vec<_> = sections

@@ -31,7 +31,12 @@ fn an_object_that_never_ran_is_overdue_ten_minutes_after_its_first_slot() {
 #[test]
 fn a_good_run_settles_its_slot_however_late_it_ended() {
     let late = run(
-        "a", "Succeeded", "2025-01-05T02:00:00Z", "2025-01-05T02:00:01Z", "2025-01-05T05:00:01Z", 9,
+        "a",
+        "Succeeded",
+        "2025-01-05T02:00:00Z",
+        "2025-01-05T02:00:01Z",
+        "2025-01-05T05:00:01Z",
+        9,
     );
     let series = daily(json!({"runs": [late], "lastSuccessfulTime": "2025-01-05T05:00:01Z"}));
     // The next slot is given 10 minutes to start and twice the three hours this run took.
@@ -42,13 +47,28 @@ fn a_good_run_settles_its_slot_however_late_it_ended() {
 #[test]
 fn failed_and_skipped_runs_settle_nothing() {
     let good = run(
-        "a", "Succeeded", "2025-01-05T02:00:00Z", "2025-01-05T02:00:00Z", "2025-01-05T02:01:00Z", 9,
+        "a",
+        "Succeeded",
+        "2025-01-05T02:00:00Z",
+        "2025-01-05T02:00:00Z",
+        "2025-01-05T02:01:00Z",
+        9,
     );
     let bad = run(
-        "b", "Failed", "2025-01-06T02:00:00Z", "2025-01-06T02:00:00Z", "2025-01-06T02:01:00Z", 0,
+        "b",
+        "Failed",
+        "2025-01-06T02:00:00Z",
+        "2025-01-06T02:00:00Z",
+        "2025-01-06T02:01:00Z",
+        0,
     );
     let skipped = run(
-        "c", "Skipped", "2025-01-07T02:00:00Z", "2025-01-07T02:00:00Z", "2025-01-07T02:00:00Z", 0,
+        "c",
+        "Skipped",
+        "2025-01-07T02:00:00Z",
+        "2025-01-07T02:00:00Z",
+        "2025-01-07T02:00:00Z",
+        0,
     );
     let series = daily(json!({"runs": [skipped, bad, good]}));
     assert!(at(&series, "2025-01-06T02:20:00Z").1);
@@ -97,7 +117,10 @@ fn slots_before_an_edit_a_resumption_or_a_skip_make_nobody_overdue() {
         created: t("2025-01-01T12:00:00Z"),
         ..Object::default()
     };
-    let skip = (crds::labels::SKIP_SLOTS_UNTIL.to_owned(), "2025-01-07T12:00:00Z".to_owned());
+    let skip = (
+        crds::labels::SKIP_SLOTS_UNTIL.to_owned(),
+        "2025-01-07T12:00:00Z".to_owned(),
+    );
     object.annotations.extend([skip]);
     let series = Series::of(
         &object,

@@ -82,12 +82,27 @@ fn status_becomes_figures() {
     let source = Arc::new(Fake(Mutex::new(vec![(object, pending)])));
     let text = metrics(&source).text();
     for (name, expected) in [
-        ("mysqlbackup_last_run_timestamp_seconds", t("2025-01-05T02:01:30Z").timestamp()),
-        ("mysqlbackup_last_success_timestamp_seconds", t("2025-01-05T02:01:30Z").timestamp()),
-        ("mysqlbackup_last_verified_timestamp_seconds", t("2025-01-04T03:00:00Z").timestamp()),
-        ("mysqlbackup_next_run_timestamp_seconds", t("2025-01-11T02:00:00Z").timestamp()),
+        (
+            "mysqlbackup_last_run_timestamp_seconds",
+            t("2025-01-05T02:01:30Z").timestamp(),
+        ),
+        (
+            "mysqlbackup_last_success_timestamp_seconds",
+            t("2025-01-05T02:01:30Z").timestamp(),
+        ),
+        (
+            "mysqlbackup_last_verified_timestamp_seconds",
+            t("2025-01-04T03:00:00Z").timestamp(),
+        ),
+        (
+            "mysqlbackup_next_run_timestamp_seconds",
+            t("2025-01-11T02:00:00Z").timestamp(),
+        ),
         ("mysqlbackup_suspended", 1),
-        ("mysqlbackup_suspended_since_timestamp_seconds", t("2025-01-01T12:00:00Z").timestamp()),
+        (
+            "mysqlbackup_suspended_since_timestamp_seconds",
+            t("2025-01-01T12:00:00Z").timestamp(),
+        ),
         ("mysqlbackup_verify_interval_seconds", 7 * 86_400),
         ("mysqlbackup_verification_failed", 1),
         ("mysqlbackup_consecutive_failures", 2),
@@ -100,7 +115,12 @@ fn status_becomes_figures() {
     ] {
         assert_eq!(of_orders(&text, name), expected.to_string(), "{name}");
     }
-    for (outcome, count) in [("succeeded", 4), ("failed", 5), ("skipped", 1), ("missed", 7)] {
+    for (outcome, count) in [
+        ("succeeded", 4),
+        ("failed", 5),
+        ("skipped", 1),
+        ("missed", 7),
+    ] {
         let labels = ORDERS.replace('}', &format!(",outcome=\"{outcome}\"}}"));
         let found = value(&text, &format!("mysqlbackup_slots_total{labels}"));
         assert_eq!(found, Some(count.to_string()), "{outcome}");
@@ -116,7 +136,10 @@ fn nothing_a_user_writes_breaks_the_text() {
         .lines()
         .find(|l| l.starts_with("mysqlbackup_schedule{"))
         .unwrap();
-    assert!(line.contains(r#"schedule="a\"} 1\nx{\\",time_zone="UTC"} 1"#), "{line}");
+    assert!(
+        line.contains(r#"schedule="a\"} 1\nx{\\",time_zone="UTC"} 1"#),
+        "{line}"
+    );
 }
 
 #[test]
@@ -149,7 +172,13 @@ fn the_oldest_job_without_a_running_container_is_pending() {
     done.outcome = JobOutcome::Complete { at: created };
     let mut verify = job("verify", -8);
     verify.action = Action::Verify;
-    let jobs = [job("runs", -5), job("waits", 1), job("waits-longer", 0), done, verify];
+    let jobs = [
+        job("runs", -5),
+        job("waits", 1),
+        job("waits-longer", 0),
+        done,
+        verify,
+    ];
     let expected = Live {
         active: 3,
         running: true,
