@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 /// The first flag that is not valid, in the words of the server's own checks.
 pub(crate) fn mysql(args: &CreateMysql) -> Result<MysqlBackup> {
     let spec = MysqlBackupSpec {
-        schedule: args.schedule.clone(),
+        schedule: args.schedule.clone().unwrap_or_default(),
         time_zone: args.time_zone.clone(),
         suspend: args.suspend.then_some(true),
         concurrency_policy: match args.concurrency_policy {

@@ -43,11 +43,9 @@ pub(crate) struct CreateMysql {
         long,
         value_name = "EXPRESSION",
         allow_hyphen_values = true,
-        required_unless_present = "interactive",
-        default_value_if("interactive", "true", ""),
-        hide_default_value = true
+        required_unless_present = "interactive"
     )]
-    pub(crate) schedule: String,
+    pub(crate) schedule: Option<String>,
     /// IANA name of the schedule's zone; UTC if unset
     #[arg(long, value_name = "ZONE")]
     pub(crate) time_zone: Option<String>,

@@ -3,6 +3,8 @@
 mod admin;
 mod connection;
 mod create;
+#[cfg(test)]
+mod docs;
 mod read;
 mod run;
 mod schedule;

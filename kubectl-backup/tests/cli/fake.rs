@@ -34,6 +34,7 @@ struct World {
     objects: BTreeMap<String, Value>,
     plurals: Vec<String>,
     pods: Vec<Value>,
+    paths: HashMap<String, Value>,
     logs: HashMap<String, String>,
     version: u64,
     seen: Vec<Seen>,
@@ -129,6 +130,21 @@ impl Fake {
     /// Puts an operator in place.
     pub fn operate(&self, operator: impl Fn(&Value) -> Option<Value> + Send + Sync + 'static) {
         self.world.lock().unwrap().operator = Some(Arc::new(operator));
+    }
+
+    /// Answers a GET of this path.
+    pub fn path(&self, path: &str, value: Value) {
+        self.world
+            .lock()
+            .unwrap()
+            .paths
+            .insert(path.to_owned(), value);
+    }
+
+    /// Answers a list of this path with items.
+    pub fn items(&self, path: &str, items: Value) {
+        let list = json!({ "kind": "List", "apiVersion": "v1", "metadata": {}, "items": items });
+        self.path(path, list);
     }
 
     /// Adds a pod, and what it logged.
@@ -240,7 +256,21 @@ async fn handle(State(shared): State<Shared>, request: Request) -> Response {
         return answer(*code, value);
     }
     let path: Vec<&str> = seen.path.trim_matches('/').split('/').collect();
+    if let Some(value) = world.paths.get(&seen.path) {
+        return answer(200, value);
+    }
     match path.as_slice() {
+        [
+            "apis",
+            "authorization.k8s.io",
+            "v1",
+            "selfsubjectaccessreviews",
+        ] => {
+            let mut review = seen.body.clone();
+            let asked = &review["spec"]["resourceAttributes"];
+            review["status"] = json!({ "allowed": asked["verb"] != "delete" });
+            answer(201, &review)
+        }
         ["version"] => answer(
             200,
             &json!({
@@ -343,7 +373,12 @@ fn create(shared: &Shared, world: &mut World, namespace: Option<&str>, seen: &Se
 }
 
 fn one(shared: &Shared, world: &mut World, namespace: &str, name: &str, seen: &Seen) -> Response {
-    let Some(mut object) = world.objects.get(&format!("{namespace}/{name}")).cloned() else {
+    let applies = seen
+        .headers
+        .get("content-type")
+        .is_some_and(|t| t.contains("apply"));
+    let stored = world.objects.get(&format!("{namespace}/{name}")).cloned();
+    let Some(mut object) = stored.or_else(|| applies.then(|| json!({}))) else {
         let text = format!("mysqlbackups.batch.isekiro.com {name:?} not found");
         return answer(404, &status(404, "NotFound", &text, name));
     };

@@ -14,20 +14,29 @@ Create, list, trigger, suspend and inspect database backups
 Usage: kubectl backup [OPTIONS] [COMMAND]
 
 Commands:
-  create    Create a backup object
-  list      List backup objects: schedule, last result, next run [aliases: ls, get]
-  runs      List runs, newest first [alias: history]
-  describe  Show one object with its runs, pods, events and one piece of advice [alias: show]
-  run-now   Start a backup now [aliases: run, trigger]
-  wait      Wait for a run and exit with its result
-  cancel    End a running backup
-  suspend   Start no more slots of a schedule
-  resume    Start slots of a schedule again
-  logs      Print the log of a run
-  delete    Delete backup objects; what they stored stays
-  schedule  Explain schedules, and preview their runs
-  version   Show the versions of plugin, operator and server
-  help      Print this message or the help of the given subcommand(s)
+  create      Create a backup object
+  list        List backup objects: schedule, last result, next run [aliases: ls, get]
+  runs        List runs, newest first [alias: history]
+  describe    Show one object with its runs, pods, events and one piece of advice [alias: show]
+  run-now     Start a backup now [aliases: run, trigger]
+  wait        Wait for a run and exit with its result
+  cancel      End a running backup
+  verify      Read a stored artefact again and compare it with its manifest
+  suspend     Start no more slots of a schedule
+  resume      Start slots of a schedule again
+  logs        Print the log of a run
+  set         Change schedule, retention and the like
+  diff        Show what applying a file would change; status 0 same, 1 differs
+  export      Print objects as one would write them
+  delete      Delete backup objects; what they stored stays
+  schedule    Explain schedules, and preview their runs
+  health      Answer a monitoring system: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN
+  doctor      Check what must be in place for backups to be made
+  bundle      Gather what a helper needs to see in one text, without secrets
+  completion  Print a completion script, or install the one kubectl calls
+  man         Print the manual page of the program or of a verb
+  version     Show the versions of plugin, operator and server
+  help        Print this message or the help of the given subcommand(s)
 
 Options:
   -h, --help  Print help (see more with '--help')

@@ -8,15 +8,19 @@
     reason = "tests"
 )]
 
+mod complete;
 mod connection;
 mod create;
 mod describe;
+mod edit;
 mod fake;
 mod help;
+mod judge;
 mod list;
 mod run_now;
 mod schedule;
 mod suspend;
+mod terminal;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -97,6 +101,12 @@ impl Ran {
     fn ok(self) -> Self {
         assert_eq!(self.code, Some(0), "{self:#?}");
         self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap()
     }
 
     #[track_caller]

@@ -1,0 +1,221 @@
+//! `set`, `diff`, `export`, `schedule calendar` and `bundle`.
+
+use serde_json::{Value, json};
+
+use super::Config;
+use super::fake::{Fake, backup};
+
+fn shop() -> Value {
+    let mut object = backup(
+        "prod",
+        "shop",
+        json!({
+            "schedule": "0 2 * * *", "retention": { "keepLast": 7, "keepDaily": 3 }, "fromTheFuture": 1,
+            "backupEnvs": [{ "name": "PASSWORD", "value": "S3cr3t-marker" }],
+        }),
+        json!({ "observedGeneration": 1 }),
+    );
+    object["metadata"]["annotations"] = json!({
+        "kubectl.kubernetes.io/last-applied-configuration": "{\"S3cr3t-marker\":1}",
+        "team": "shop", "batch.isekiro.com/suspend-reason": "x",
+    });
+    object
+}
+
+#[test]
+fn set_changes_what_is_named_and_stamps_the_edit() {
+    let fake = Fake::start();
+    fake.put(shop());
+    let config = Config::new(&fake);
+    let ran = config
+        .run(&[
+            "set",
+            "shop",
+            "--schedule",
+            "30 1 * * *",
+            "--time-zone",
+            "Europe/Berlin",
+            "--retention",
+            "keep-last=9",
+        ])
+        .ok();
+    assert!(
+        ran.out
+            .starts_with("mysqlbackup.batch.isekiro.com/shop changed; next run "),
+        "{}",
+        ran.out
+    );
+    let after = fake.get("prod", "shop").unwrap();
+    assert_eq!(after["spec"]["schedule"], "30 1 * * *");
+    assert_eq!(after["spec"]["retention"], json!({ "keepLast": 9 }));
+    assert_eq!(after["spec"]["fromTheFuture"], 1);
+    let since = after["metadata"]["annotations"]["batch.isekiro.com/schedule-since"]
+        .as_str()
+        .unwrap();
+    let since = crds::time::parse_rfc3339(since).unwrap();
+    assert!((chrono::Utc::now() - since).num_seconds() < 60);
+    let ran = config.run(&[
+        "set",
+        "shop",
+        "--schedule",
+        "30 1 * * *",
+        "--error-unchanged",
+    ]);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (Some(3), "mysqlbackup.batch.isekiro.com/shop unchanged\n")
+    );
+}
+
+#[test]
+fn set_refuses_what_the_operator_would_refuse() {
+    let fake = Fake::start();
+    fake.put(shop());
+    let config = Config::new(&fake);
+    config.run(&["set", "shop", "--schedule", "0 0 * * 7"]).fails(2, "error: mysqlbackup.batch.isekiro.com/shop: spec.schedule: day of week 7 is outside 0-6 (field 5); Sunday is 0 or SUN");
+    config
+        .run(&["set", "shop"])
+        .fails(2, "error: set needs a field to change, such as --schedule");
+    assert!(fake.seen().iter().all(|s| s.method != "PATCH"));
+    let ran = config
+        .run(&[
+            "set",
+            "shop",
+            "--schedule",
+            "@hourly",
+            "--diff",
+            "--dry-run",
+        ])
+        .ok();
+    assert!(
+        ran.out
+            .contains("-  schedule: 0 2 * * *\n+  schedule: '@hourly'\n"),
+        "{}",
+        ran.out
+    );
+    assert_eq!(
+        fake.get("prod", "shop").unwrap()["spec"]["schedule"],
+        "0 2 * * *"
+    );
+    // Without a terminal the change is shown and not made.
+    assert_eq!(
+        config
+            .run(&["set", "shop", "--schedule", "@hourly", "--diff"])
+            .code,
+        Some(2)
+    );
+}
+
+#[test]
+fn diff_is_0_1_or_more() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "0 2 * * *" }),
+        Value::Null,
+    ));
+    let config = Config::new(&fake);
+    let path = config.directory.path().join("shop.yaml");
+    let write = |schedule: &str| {
+        let text = format!(
+            "apiVersion: batch.isekiro.com/v1\nkind: MysqlBackup\nmetadata: {{name: shop}}\nspec: {{schedule: '{schedule}'}}\n"
+        );
+        std::fs::write(&path, text).unwrap();
+    };
+    let file = path.to_str().unwrap();
+    write("0 2 * * *");
+    assert_eq!(config.run(&["diff", "-f", file]).ok().out, "");
+    write("0 3 * * *");
+    let ran = config.run(&["diff", "-f", file]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.out
+            .contains("-  schedule: 0 2 * * *\n+  schedule: 0 3 * * *\n"),
+        "{}",
+        ran.out
+    );
+    assert_eq!(
+        fake.get("prod", "shop").unwrap()["spec"]["schedule"],
+        "0 2 * * *"
+    );
+    assert_eq!(config.run(&["diff", "-f", "/nowhere"]).code, Some(2));
+}
+
+#[test]
+fn export_is_what_one_would_write() {
+    let fake = Fake::start();
+    fake.put(shop());
+    let config = Config::new(&fake);
+    let out = config.run(&["export", "shop"]).ok().out;
+    let value: Value = serde_yaml::from_str(&out).unwrap();
+    assert_eq!(
+        value["metadata"],
+        json!({ "name": "shop", "namespace": "prod", "annotations": { "team": "shop" } })
+    );
+    assert_eq!(value["spec"]["fromTheFuture"], 1);
+    assert_eq!(value.get("status"), None);
+    // What was exported can be compared and is the same.
+    let path = config.directory.path().join("x.yaml");
+    std::fs::write(&path, out).unwrap();
+    config.run(&["diff", "-f", path.to_str().unwrap()]).ok();
+}
+
+#[test]
+fn the_calendar_of_all_that_is_due() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "daily",
+        json!({ "schedule": "0 2 * * *" }),
+        Value::Null,
+    ));
+    fake.put(backup(
+        "prod",
+        "often",
+        json!({ "schedule": "*/30 * * * *" }),
+        Value::Null,
+    ));
+    fake.put(backup(
+        "prod",
+        "held",
+        json!({ "schedule": "0 2 * * *", "suspend": true }),
+        Value::Null,
+    ));
+    let ran = Config::new(&fake)
+        .run(&["schedule", "calendar", "--days", "3"])
+        .ok();
+    let count = |name: &str| ran.out.lines().filter(|l| l.contains(name)).count();
+    assert_eq!(
+        (count("daily"), count("often"), count("held")),
+        (3, 1, 0),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.out.contains("then every 30 minutes, 144 runs in all"),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
+fn a_bundle_holds_everything_but_secrets() {
+    let fake = Fake::start();
+    fake.put(shop());
+    let config = Config::new(&fake);
+    let path = config.directory.path().join("bundle.txt");
+    config.run(&["bundle", "-O", path.to_str().unwrap()]).ok();
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(
+        text.contains("Name:          shop") && text.contains("server: v1.35.4"),
+        "{text}"
+    );
+    assert!(
+        text.contains("value: '******'")
+            || text.contains("value: \"******\"")
+            || text.contains("value: ******"),
+        "{text}"
+    );
+    assert!(!text.contains("S3cr3t-marker"), "{text}");
+}

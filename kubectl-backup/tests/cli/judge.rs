@@ -1,0 +1,287 @@
+//! `health` and `doctor`.
+
+use serde_json::{Value, json};
+
+use super::fake::{Fake, backup};
+use super::{Config, Ran, bare};
+
+fn ago(hours: i64) -> String {
+    crds::time::rfc3339(chrono::Utc::now() - chrono::Duration::hours(hours))
+}
+
+fn good(name: &str, hours: i64) -> Value {
+    let run = json!({ "name": format!("{name}-1"), "trigger": "Schedule", "result": "Succeeded" });
+    backup(
+        "prod",
+        name,
+        json!({ "schedule": "0 * * * *" }),
+        json!({
+            "observedGeneration": 1, "lastSuccessfulTime": ago(hours), "runs": [run],
+            "schedule": { "text": "0 * * * *", "timeZone": "UTC" },
+        }),
+    )
+}
+
+fn failed(name: &str) -> Value {
+    let run = json!({ "name": format!("{name}-1"), "trigger": "Schedule", "result": "Failed", "reason": "NoSpace", "message": "no space left" });
+    backup(
+        "prod",
+        name,
+        json!({ "schedule": "0 * * * *" }),
+        json!({
+            "observedGeneration": 1, "lastSuccessfulTime": ago(1), "lastResult": "Failed", "runs": [run],
+        }),
+    )
+}
+
+#[test]
+fn health_is_the_worst_of_all() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let ran = config.run(&["health"]).ok();
+    assert_eq!(ran.out, "OK no backup objects\n");
+    fake.put(good("shop", 1));
+    let ran = config.run(&["health"]).ok();
+    let first = ran.out.lines().next().unwrap();
+    assert!(
+        first.starts_with("OK 1 ok | 'shop_age'=36") && first.ends_with("s;10800;10800"),
+        "{first}"
+    );
+    // Older than an hour and two hours of slack.
+    fake.put(good("old", 4));
+    let ran = config.run(&["health"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert_eq!(
+        config.run(&["health", "old", "--max-age", "3h30m"]).code,
+        Some(2)
+    );
+    assert_eq!(
+        config.run(&["health", "old", "--max-age", "5h"]).code,
+        Some(0)
+    );
+    fake.put(failed("full"));
+    let ran = config.run(&["health"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.out.starts_with("CRITICAL 1 failed, 1 stale, 1 ok | "),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.out
+            .contains("CRITICAL mysqlbackup/full: full-1 failed: no space left (NoSpace)\n"),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
+fn health_for_other_readers() {
+    let fake = Fake::start();
+    fake.put(good("shop", 1));
+    fake.put(failed("full"));
+    let config = Config::new(&fake);
+    let ran = config.run(&["health", "-o", "prom"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.out.contains(
+            "kubectl_backup_health{kind=\"MysqlBackup\",namespace=\"prod\",name=\"full\"} 2\n"
+        ),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains("kubectl_backup_last_success_age_seconds{kind=\"MysqlBackup\",namespace=\"prod\",name=\"shop\"} 36"), "{}", ran.out);
+    let json = config.run(&["health", "-o", "json"]).json();
+    assert_eq!(
+        (&json["state"], &json["items"][0]["reason"]),
+        (&json!("CRITICAL"), &json!("failed"))
+    );
+}
+
+#[test]
+fn what_can_not_be_found_out_is_unknown() {
+    let fake = Fake::start();
+    fake.uninstall();
+    let ran = Config::new(&fake).run(&["health"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(
+        ran.out
+            .starts_with("UNKNOWN error: MysqlBackup is not installed"),
+        "{}",
+        ran.out
+    );
+    let ran = Ran::of(bare().args(["health", "--nonsense"]).output().unwrap());
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let ran = Ran::of(
+        bare()
+            .args(["health", "--server", "http://127.0.0.1:1"])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+}
+
+#[test]
+fn list_keeps_to_the_filters() {
+    let fake = Fake::start();
+    fake.put(good("shop", 1));
+    fake.put(good("old", 4));
+    fake.put(failed("full"));
+    fake.put(backup(
+        "prod",
+        "held",
+        json!({ "schedule": "@daily", "suspend": true }),
+        json!({ "observedGeneration": 1 }),
+    ));
+    let config = Config::new(&fake);
+    let names = |args: &[&str]| {
+        let args: Vec<&str> = ["list", "mbk", "--no-headers"]
+            .iter()
+            .chain(args)
+            .copied()
+            .collect();
+        let out = config.run(&args).ok().out;
+        out.lines()
+            .map(|l| l.split_whitespace().next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["--failed"]), ["mysqlbackup/full"]);
+    assert_eq!(names(&["--stale"]), ["mysqlbackup/old"]);
+    assert_eq!(names(&["--suspended"]), ["mysqlbackup/held"]);
+    assert_eq!(
+        names(&["--sort-by", "name"]),
+        [
+            "mysqlbackup/full",
+            "mysqlbackup/held",
+            "mysqlbackup/old",
+            "mysqlbackup/shop"
+        ]
+    );
+    assert_eq!(
+        config.run(&["list", "--failed", "-o", "name"]).ok().out,
+        "mysqlbackup.batch.isekiro.com/full\n"
+    );
+    assert_eq!(
+        config.run(&["list", "--stale", "-o", "name"]).ok().out,
+        "mysqlbackup.batch.isekiro.com/old\n"
+    );
+}
+
+#[test]
+fn several_clusters_in_one_table() {
+    let (here, there) = (Fake::start(), Fake::start());
+    here.put(good("shop", 1));
+    there.put(good("crm", 1));
+    let config = Config::new(&here);
+    let second = config.write("second", &there, "backup-us", Some("prod"));
+    let list = std::env::join_paths([config.directory.path().join("config"), second]).unwrap();
+    let run = |args: &[&str]| Ran::of(bare().env("KUBECONFIG", &list).args(args).output().unwrap());
+    let ran = run(&["list", "--all-contexts", "--no-headers"]).ok();
+    let names: Vec<Vec<&str>> = ran
+        .out
+        .lines()
+        .map(|l| l.split_whitespace().take(2).collect())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            ["prod-eu", "mysqlbackup/shop"],
+            ["backup-us", "mysqlbackup/crm"]
+        ]
+    );
+    there.uninstall();
+    let ran = run(&["list", "--contexts", "prod-eu,backup-us"]);
+    assert_eq!(ran.code, Some(7), "{ran:?}");
+    assert!(ran.out.contains("mysqlbackup/shop"));
+    assert!(
+        ran.err
+            .starts_with("backup-us: error: MysqlBackup is not installed"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn doctor_names_each_thing_and_its_remedy() {
+    let fake = Fake::start();
+    fake.put(failed("full"));
+    let mut secret = good("shop", 1);
+    secret["spec"]["source"] = json!({ "credentialsSecretRef": { "name": "shop-db" } });
+    fake.put(secret);
+    fake.items(
+        "/apis/apps/v1/deployments",
+        json!([{
+            "metadata": { "name": "backup-operator", "namespace": "backup-system" },
+            "spec": { "selector": {}, "template": { "spec": { "containers": [{
+                "name": "operator", "image": "backup-operator:v0.0.1",
+                "env": [{ "name": "WATCH_NAMESPACES", "value": "infra,data" }],
+            }] } } },
+            "status": { "readyReplicas": 1 },
+        }]),
+    );
+    let ran = Config::new(&fake).run(&["doctor"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let address = fake.address.to_string();
+    let version = concat!("v", env!("CARGO_PKG_VERSION"));
+    let text = ran
+        .out
+        .replace(&address, "SERVER")
+        .replace(version, "VERSION");
+    snapbox::assert_data_eq!(
+        text,
+        snapbox::str![[r#"
+✔ configuration: context "prod-eu", namespace "prod"
+✔ API server: v1.35.4 at SERVER
+✔ clock: agrees with the server's
+✔ kind MysqlBackup (batch.isekiro.com): installed
+- kind Backup (gobackup.io): not installed, not needed for MySQL
+- kind CronBackup (gobackup.io): not installed, not needed for MySQL
+✔ operator: backup-system, 1 ready, image backup-operator:v0.0.1
+✖ operator: watches infra,data, not prod
+    fix: add the namespace to WATCH_NAMESPACES of the operator
+⚠ versions: plugin VERSION, operator backup-operator:v0.0.1
+    fix: use the same version on both sides
+⚠ rights: delete needs delete mysqlbackups
+    fix: ask for the ClusterRole backup-view or backup-edit in this namespace
+✖ mysqlbackup/full: full-1 failed: no space left (NoSpace)
+    fix: kubectl backup describe mysqlbackup/full
+- mysqlbackup/shop: secret shop-db can't be looked up (no permission to get secrets)
+✔ mysqlbackup/shop: newest good run 60m ago
+
+"#]]
+    );
+    let json = Config::new(&fake).run(&["doctor", "-o", "json"]).json();
+    assert!(json["findings"].as_array().unwrap().len() > 5);
+}
+
+#[test]
+fn doctor_has_the_operator_try_database_and_store() {
+    let fake = Fake::start();
+    fake.put(good("shop", 1));
+    fake.operate(|object| {
+        let notes = object["metadata"]["annotations"].as_object()?;
+        let (_, value) = notes
+            .iter()
+            .find(|(k, _)| k.starts_with("batch.isekiro.com/request-"))?;
+        let request = crds::request::Request::parse(value.as_str()?).ok()?;
+        let mut after = object.clone();
+        after["metadata"]["annotations"] = json!({});
+        after["status"]["requests"] = json!([{
+            "id": request.id, "action": request.action.as_str(), "state": "Failed",
+            "message": "access denied for user 'backup'",
+        }]);
+        Some(after)
+    });
+    let ran = Config::new(&fake).run(&["doctor", "--probe", "shop"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.out.contains(
+            "✖ mysqlbackup/shop: database and store: error: access denied for user 'backup'"
+        ),
+        "{}",
+        ran.out
+    );
+    // The same answer to a verification is the status of a bad run.
+    let ran = Config::new(&fake).run(&["verify", "shop"]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+}

@@ -1,0 +1,280 @@
+//! In a real pseudo-terminal: questions, the wizard, an interrupt, the bar. `script` of util-linux
+//! makes the terminal and passes keys on.
+#![cfg(target_os = "linux")]
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Config;
+use super::fake::{Fake, backup};
+
+/// A program in a terminal of its own.
+struct Terminal {
+    child: Child,
+    keys: std::process::ChildStdin,
+    screen: Arc<Mutex<String>>,
+    read: usize,
+}
+
+impl Terminal {
+    fn start(config: &Config, args: &[&str]) -> Self {
+        let quoted: Vec<String> = args.iter().map(|a| format!("'{a}'")).collect();
+        let line = format!(
+            "exec {} {}",
+            env!("CARGO_BIN_EXE_kubectl-backup"),
+            quoted.join(" ")
+        );
+        let mut child = Command::new("/usr/bin/script")
+            .args(["-qefc", &line, "/dev/null"])
+            .env_clear()
+            .env("LANG", "C.UTF-8")
+            .env("TERM", "xterm")
+            .env("SHELL", "/bin/sh")
+            .env("PATH", "/usr/bin:/bin")
+            .env("KUBECONFIG", config.directory.path().join("config"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let keys = child.stdin.take().unwrap();
+        let mut out = child.stdout.take().unwrap();
+        let screen = Arc::new(Mutex::new(String::new()));
+        let shown = screen.clone();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(n @ 1..) = out.read(&mut buffer) {
+                shown
+                    .lock()
+                    .unwrap()
+                    .push_str(&String::from_utf8_lossy(&buffer[..n]));
+            }
+        });
+        Self {
+            child,
+            keys,
+            screen,
+            read: 0,
+        }
+    }
+
+    /// Waits until a text is shown that was not there before.
+    #[track_caller]
+    fn expect(&mut self, text: &str) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let screen = self.screen.lock().unwrap().clone();
+            let fresh = screen.get(self.read..).unwrap_or_default();
+            if let Some(at) = fresh.find(text) {
+                self.read += at + text.len();
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{text:?} is not on the screen: {screen}"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Answers a question.
+    #[track_caller]
+    fn answer(&mut self, question: &str, keys: &str) {
+        self.expect(question);
+        self.press(keys);
+    }
+
+    fn end(mut self) -> (Option<i32>, String) {
+        let code = self.child.wait().unwrap().code();
+        std::thread::sleep(Duration::from_millis(50));
+        let screen = self.screen.lock().unwrap().clone();
+        (code, screen)
+    }
+}
+
+#[test]
+fn consent_is_asked_and_no_is_no() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily" }),
+        Value::Null,
+    ));
+    let config = Config::new(&fake);
+    let mut terminal = Terminal::start(&config, &["delete", "--all"]);
+    terminal.expect("This would delete mysqlbackup.batch.isekiro.com/shop.");
+    terminal.answer("Do you want to continue?", "n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(2), "{screen}");
+    assert!(fake.get("prod", "shop").is_some());
+    let mut terminal = Terminal::start(&config, &["delete", "--all"]);
+    terminal.answer("Do you want to continue?", "y");
+    assert_eq!(terminal.end().0, Some(0));
+    assert!(fake.get("prod", "shop").is_none());
+}
+
+#[test]
+fn an_interrupt_in_a_question_brings_the_cursor_back() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily" }),
+        Value::Null,
+    ));
+    let config = Config::new(&fake);
+    let mut terminal = Terminal::start(&config, &["delete", "--all"]);
+    terminal.answer("Do you want to continue?", "\u{3}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(130), "{screen}");
+    let (shown, hidden) = (screen.rfind("\u{1b}[?25h"), screen.rfind("\u{1b}[?25l"));
+    assert!(shown >= hidden, "the cursor stays hidden: {screen:?}");
+    assert!(fake.get("prod", "shop").is_some());
+}
+
+#[test]
+fn without_a_name_one_is_picked() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "crm",
+        json!({ "schedule": "@daily" }),
+        Value::Null,
+    ));
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily" }),
+        Value::Null,
+    ));
+    let config = Config::new(&fake);
+    let mut terminal = Terminal::start(&config, &["suspend"]);
+    terminal.expect("Which one to suspend?");
+    terminal.answer("mysqlbackup/shop", "shop");
+    terminal.press("\r");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert_eq!(fake.get("prod", "shop").unwrap()["spec"]["suspend"], true);
+    assert_eq!(
+        fake.get("prod", "crm").unwrap()["spec"].get("suspend"),
+        None
+    );
+}
+
+#[test]
+fn the_wizard_ends_with_the_command_and_the_object() {
+    let fake = Fake::start();
+    fake.items("/api/v1/namespaces/prod/services", json!([
+        { "metadata": { "name": "web", "namespace": "prod" }, "spec": { "ports": [{ "port": 80 }] } },
+        { "metadata": { "name": "shop-db", "namespace": "prod" }, "spec": { "ports": [{ "port": 3306 }] } },
+    ]));
+    fake.items(
+        "/api/v1/namespaces/prod/secrets",
+        json!([{ "metadata": { "name": "shop-db" } }]),
+    );
+    fake.items(
+        "/api/v1/namespaces/prod/persistentvolumeclaims",
+        json!([{ "metadata": { "name": "backups" } }]),
+    );
+    let config = Config::new(&fake);
+    let mut terminal = Terminal::start(&config, &["create", "mysql", "-i"]);
+    terminal.answer("Name", "Shop\r");
+    terminal.expect("use lower case letters");
+    // Backspaces take the refused answer away.
+    terminal.press("\u{7f}\u{7f}\u{7f}\u{7f}shop\r");
+    terminal.answer("Database server", "\r");
+    terminal.answer("Secret with username and password", "\r");
+    terminal.answer("Databases, separated by commas", "shop,audit\r");
+    terminal.expect("Time zone");
+    terminal.press("\u{7f}\u{7f}\u{7f}Europe/Berlin\r");
+    terminal.answer("When", "\r");
+    terminal.expect("At 02:00 every day (Europe/Berlin)");
+    terminal.answer("Is this right?", "y");
+    terminal.answer("Store", "\r");
+    terminal.answer("Keep", "\r");
+    terminal.expect("The same without questions:");
+    terminal.expect("kubectl backup create mysql shop --host shop-db.prod --secret shop-db --databases shop,audit --schedule '0 2 * * *' --time-zone Europe/Berlin --pvc backups --retention keep-last=7,keep-daily=14");
+    assert!(
+        fake.seen().iter().all(|s| s.method == "GET"),
+        "nothing is sent before the review"
+    );
+    terminal.answer("Create it?", "y");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    let spec = &fake.get("prod", "shop").unwrap()["spec"];
+    assert_eq!(spec["source"]["host"], "shop-db.prod");
+    assert_eq!(spec["source"]["databases"], json!(["shop", "audit"]));
+    assert_eq!(spec["timeZone"], "Europe/Berlin");
+    assert_eq!(
+        spec["destination"]["volume"]["persistentVolumeClaim"]["claimName"],
+        "backups"
+    );
+    assert_eq!(spec["retention"], json!({ "keepLast": 7, "keepDaily": 14 }));
+}
+
+fn running(fake: &Fake) {
+    fake.put(backup("prod", "shop", json!({ "schedule": "@daily" }), json!({
+        "observedGeneration": 1,
+        "runs": [{ "name": "shop-2", "trigger": "Schedule", "result": "Running", "phase": "Dumping", "startTime": "2026-01-02T00:00:00Z" }],
+    })));
+    let state = json!({ "running": {} });
+    fake.pod(json!({
+        "metadata": { "name": "shop-2-a", "namespace": "prod", "creationTimestamp": "2026-01-02T00:00:00Z" },
+        "spec": { "containers": [{ "name": "backup" }] },
+        "status": { "containerStatuses": [{ "name": "backup", "image": "", "imageID": "", "ready": true, "restartCount": 0, "state": state }] },
+    }), "{\"fields\":{\"event\":\"progress\",\"phase\":\"Dumping\",\"rawBytes\":641728512,\"bytesPerSecond\":44040192,\"percent\":34}}\n");
+}
+
+#[test]
+fn a_bar_on_a_terminal_and_an_interrupt_that_detaches() {
+    let fake = Fake::start();
+    running(&fake);
+    let config = Config::new(&fake);
+    let mut terminal = Terminal::start(&config, &["wait", "shop"]);
+    terminal.expect("Dumping  612MiB  34%  42MiB/s  eta 28s");
+    terminal.press("\u{3}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(130), "{screen}");
+    assert!(
+        screen.contains(
+            "Re-attach: kubectl backup wait shop-2   Cancel: kubectl backup cancel shop-2"
+        ),
+        "{screen}"
+    );
+    // In a pipe the same is a plain line.
+    let ran = config.run(&["wait", "shop", "--timeout", "3s"]);
+    assert_eq!(ran.code, Some(124));
+    assert!(
+        ran.err
+            .contains("◎ Dumping  612MiB  34%  42MiB/s  eta 28s\n"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn colours_on_a_terminal() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily", "suspend": true }),
+        Value::Null,
+    ));
+    let config = Config::new(&fake);
+    let (code, screen) = Terminal::start(&config, &["list"]).end();
+    assert_eq!(code, Some(0));
+    assert!(
+        screen.contains("\u{1b}[33mSuspended\u{1b}[0m"),
+        "{screen:?}"
+    );
+}
