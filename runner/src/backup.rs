@@ -45,22 +45,42 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     }
     let (raw, stored) = dump(context, source, &connected, &store, upload.as_mut())?;
     context.check()?;
+    let manifest = match deliver(
+        context,
+        &connected,
+        store.as_ref(),
+        upload.as_mut(),
+        &key,
+        (raw, stored),
+    ) {
+        Ok(manifest) => manifest,
+        Err(e) => twin(context, store.as_ref(), &key, e)?,
+    };
+    adopt(context, &manifest);
+    prune(context, store.as_ref(), &manifest)
+}
+
+/// Closes the upload, reads it back, and gives it its name and manifest.
+fn deliver(
+    context: &Context,
+    connected: &Connected,
+    store: &dyn Store,
+    upload: &mut dyn Upload,
+    key: &str,
+    (raw, stored): (Raw, Stored),
+) -> Result<Manifest, Failure> {
     context.reporter.phase("Storing");
-    if let Err(e) = upload.close() {
-        let twin = twin(context, store.as_ref(), &key, e)?;
-        return prune(context, store.as_ref(), &twin);
-    }
+    upload.close()?;
     context.check()?;
     context.reporter.phase("ReadingBack");
-    let read_back = read_back(context, upload.as_ref(), &key, &stored)?;
+    let read_back = read_back(context, upload, key, &stored)?;
     context.check()?;
     let manifest = Manifest {
         read_back,
-        ..describe(context, &connected, &key, raw, &stored)
+        ..describe(context, connected, key, raw, &stored)
     };
-    publish(context, store.as_ref(), upload.as_mut(), &manifest)?;
-    adopt(context, &manifest);
-    prune(context, store.as_ref(), &manifest)
+    publish(store, upload, &manifest)?;
+    Ok(manifest)
 }
 
 /// Removes an artefact of this run's key that has no manifest: its attempt died before it vouched for it.
@@ -73,23 +93,23 @@ fn clear(store: &dyn Store, directory: &str, key: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The artefact that another pod of this run completed first, if that is why the store refused.
+/// The artefact that another pod of this run completed first, if that is why storing failed: the
+/// name was taken, or this attempt's temporary was removed as a dead one's.
 fn twin(
     context: &Context,
     store: &dyn Store,
     key: &str,
-    refused: Failure,
+    failed: Failure,
 ) -> Result<Manifest, Failure> {
-    if refused.reason != "AlreadyExists" {
-        return Err(refused);
+    if failed.exit_code != crds::report::exit::STORE {
+        return Err(failed);
     }
-    match manifest::read(store, &Manifest::key_of(key))? {
-        Some(other) if other.is_of_run(&context.settings.identity) => {
+    match manifest::read(store, &Manifest::key_of(key)) {
+        Ok(Some(other)) if other.is_of_run(&context.settings.identity) => {
             reread(store, &other)?;
-            adopt(context, &other);
             Ok(other)
         }
-        _ => Err(refused),
+        _ => Err(failed),
     }
 }
 
@@ -295,32 +315,20 @@ fn describe(
 }
 
 /// Gives the artefact its name, then writes its manifest: only both together count.
-fn publish(
-    context: &Context,
-    store: &dyn Store,
-    upload: &mut dyn Upload,
-    manifest: &Manifest,
-) -> Result<(), Failure> {
+fn publish(store: &dyn Store, upload: &mut dyn Upload, manifest: &Manifest) -> Result<(), Failure> {
     let key = &manifest.key;
     if !upload.publish()? {
-        let other = manifest::read(store, &Manifest::key_of(key))?;
-        match other {
-            Some(other) if other.is_of_run(&context.settings.identity) => {
-                // Another pod of this run was faster. Its artefact counts if it reads back.
-                return reread(store, &other);
-            }
-            Some(other) => {
-                return Err(Failure::store(
-                    "AlreadyExists",
-                    format!(
-                        "{key} exists and belongs to run {:?}: it is left alone; run again",
-                        other.run
-                    ),
-                ));
-            }
-            // Its run died between name and manifest: nothing vouches for it.
-            None => store.remove(key)?,
+        if let Some(other) = manifest::read(store, &Manifest::key_of(key))? {
+            return Err(Failure::store(
+                "AlreadyExists",
+                format!(
+                    "{key} exists and belongs to run {:?}: it is left alone; run again",
+                    other.run
+                ),
+            ));
         }
+        // Its run died between name and manifest: nothing vouches for it.
+        store.remove(key)?;
         if !upload.publish()? {
             return Err(Failure::store(
                 "AlreadyExists",

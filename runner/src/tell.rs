@@ -62,16 +62,18 @@ struct History {
 }
 
 fn remember(context: &Context, good: bool) -> History {
-    let Some(store) = context.store.get() else {
+    let Some(store) = context
+        .store
+        .get()
+        .filter(|_| !context.settings.receivers.is_empty())
+    else {
         return History::default();
     };
     let identity = &context.settings.identity;
     let directory = identity.directory();
     let failing = format!("{directory}/{FAILING}");
     let mark = if good { "told-success" } else { "told-failure" };
-    let told = !context.settings.receivers.is_empty()
-        && !identity.run.is_empty()
-        && store.mark(&directory, mark).is_ok_and(|first| !first);
+    let told = !identity.run.is_empty() && store.mark(&directory, mark).is_ok_and(|first| !first);
     if !good {
         let _ = store.put(&failing, identity.run.as_bytes());
         return History {

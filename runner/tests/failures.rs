@@ -305,3 +305,235 @@ fn a_connection_that_is_killed_half_way() {
     done.assert_failed(3, "ConnectionLost", &["connection", "2013"]);
     runner.assert_nothing_left();
 }
+
+/// A server of its own with a user who may do everything; `sql` fills it.
+fn server(sql: &str) -> MariaDb {
+    let db = MariaDb::start();
+    db.sql(sql);
+    db.sql("create user full@'%' identified by 'S3cr3t-marker'; grant all on *.* to full@'%'");
+    db
+}
+
+const BIG: &str = "create database d; use d; create table big (id int primary key auto_increment, body longtext); insert into big (body) select repeat('x', 1000000) from seq_1_to_64;";
+
+/// Waits until the dump reads table `big`, and stops the runner there: its pipe fills, the client waits.
+fn stop_in_the_middle(db: &MariaDb, runner: &Runner) -> (std::process::Child, Instant) {
+    let started = Instant::now();
+    let child = runner.start();
+    while db.sql("select count(*) from information_schema.processlist where user='full' and info like 'SELECT%big%'").trim() == "0" {
+        assert!(started.elapsed() < Duration::from_secs(20));
+    }
+    signal(child.id(), "-STOP");
+    (child, started)
+}
+
+fn signal(pid: u32, name: &str) {
+    assert!(
+        Command::new("kill")
+            .args([name, &pid.to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+/// Pid of the runner's dump client.
+fn client_of(runner: u32) -> u32 {
+    let output = Command::new("pgrep")
+        .args(["-P", &runner.to_string(), "mariadb-dump"])
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn a_client_that_is_killed() {
+    let db = server(BIG);
+    let runner = Runner::new(&db);
+    let (child, started) = stop_in_the_middle(&db, &runner);
+    signal(client_of(child.id()), "-KILL");
+    signal(child.id(), "-CONT");
+    let done = runner.finish(child, started);
+    done.assert_failed(3, "ClientKilled", &["signal 9", "memory limit"]);
+    runner.assert_nothing_left();
+}
+
+#[test]
+fn a_server_that_is_killed() {
+    let mut db = server(BIG);
+    let runner = Runner::new(&db);
+    let (child, started) = stop_in_the_middle(&db, &runner);
+    db.kill();
+    signal(child.id(), "-CONT");
+    runner.finish(child, started).assert_failed(
+        3,
+        "ConnectionLost",
+        &["connection", "server's log"],
+    );
+    runner.assert_nothing_left();
+}
+
+/// Forwards to the server and cuts every connection after so many bytes of answers.
+fn cutting_proxy(port: u16, bytes: usize) -> u16 {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let server = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            std::thread::spawn(move || {
+                let (mut server, mut client) = (server, client);
+                let mut left = bytes;
+                let mut buffer = [0; 65536];
+                while left > 0 {
+                    let n = server.read(&mut buffer).unwrap_or(0).min(left);
+                    if n == 0 || client.write_all(&buffer[..n]).is_err() {
+                        break;
+                    }
+                    left -= n;
+                }
+                let _ = client.shutdown(std::net::Shutdown::Both);
+                let _ = server.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    });
+    own
+}
+
+#[test]
+fn a_network_that_is_cut() {
+    let db = server(BIG);
+    let port = cutting_proxy(db.port, 5_000_000);
+    let runner = Runner::new(&db).set("PORT", port.to_string());
+    runner
+        .run()
+        .assert_failed(3, "ConnectionLost", &["connection", "2013"]);
+    runner.assert_nothing_left();
+}
+
+#[test]
+fn a_runner_that_is_killed_leaves_what_its_next_attempt_removes() {
+    let db = server(BIG);
+    let runner = Runner::new(&db).spec(
+        "shop-28950870",
+        Some("2025-01-15T10:30:00Z"),
+        serde_json::json!({}),
+    );
+    let (mut child, _) = stop_in_the_middle(&db, &runner);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(runner.files().len(), 1, "{:?}", runner.files());
+    assert!(runner.artefacts().is_empty());
+    runner.run().assert_good();
+    let files: Vec<String> = runner.files();
+    assert_eq!(files.len(), 2, "{files:?}");
+}
+
+#[test]
+fn a_privilege_that_is_missing() {
+    let db = server(include_str!("fixtures/db_fixture.sql"));
+    db.sql("create user few@'%' identified by 'few-password'; grant select, event on emptydb.* to few@'%'; create table emptydb.x (id int); create table shop.extra (id int); grant event, show view on shop.* to few@'%'");
+    let runner = Runner::new(&db)
+        .set("USERNAME", "few")
+        .set("PASSWORD", "few-password")
+        .set("DATABASES", "emptydb,shop");
+    runner
+        .run()
+        .assert_failed(3, "MissingPrivilege", &["few", "grant"]);
+    runner.assert_nothing_left();
+}
+
+#[test]
+fn a_table_that_is_altered_meanwhile() {
+    let db = server(
+        "create database d; create table d.a (id int primary key) engine=innodb; create table d.z (id int primary key) engine=innodb; insert into d.a values (1); insert into d.z values (1)",
+    );
+    let held = db.hold("lock tables d.a write");
+    let runner = Runner::new(&db);
+    let started = Instant::now();
+    let child = runner.start();
+    let dumping = "select count(*) from information_schema.processlist p where user='full' and state like 'Waiting for table%' and command='Query' and info like 'SELECT /*!40001%'";
+    let show = "select count(*) from information_schema.processlist p where user='full' and state like 'Waiting for table%' and info like 'show create table%'";
+    while db.sql(dumping).trim() == "0" && db.sql(show).trim() == "0" {
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "{}",
+            db.sql("show full processlist")
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // An instant change would be invisible to the snapshot; a rebuilt table is not.
+    db.sql("alter table d.z add column more int, algorithm=copy");
+    drop(held);
+    let done = runner.finish(child, started);
+    done.assert_failed(3, "TableAltered", &["altered during the dump", "1412"]);
+    runner.assert_nothing_left();
+}
+
+#[test]
+fn a_row_larger_than_the_packet() {
+    let db = server(
+        "create database d; use d; create table big (id int primary key, body longblob); insert into big values (1, repeat('y', 20000000));",
+    );
+    let runner = Runner::new(&db).set("MYSQLDUMP_ARGS", "--max-allowed-packet=16M");
+    runner
+        .run()
+        .assert_failed(3, "ConnectionLost", &["max-allowed-packet"]);
+    runner.assert_nothing_left();
+    Runner::new(&db).run().assert_good();
+}
+
+#[test]
+fn a_character_set_that_loses_characters_is_warned_about() {
+    let runner = Runner::new(fixture())
+        .set("MYSQLDUMP_ARGS", "--default-character-set=latin1")
+        .set("DATABASES", "shop");
+    let done = runner.run();
+    done.assert_good();
+    assert!(
+        done.report
+            .warnings
+            .iter()
+            .any(|w| w.contains("latin1") && w.contains("?")),
+        "{:?}",
+        done.report.warnings
+    );
+}
+
+#[test]
+fn two_pods_of_one_run_make_one_artefact() {
+    let db = server(BIG);
+    let twin = |pod: &str| {
+        Runner::new(&db).set("BACKUP_POD_UID", pod).spec(
+            "shop-28950870",
+            Some("2025-01-15T10:30:00Z"),
+            serde_json::json!({}),
+        )
+    };
+    let first = twin("pod-1");
+    let second = twin("pod-2").set("SQLPATH", first.sql_path().display().to_string());
+    let (child, started) = stop_in_the_middle(&db, &first);
+    second.run().assert_good();
+    let before: Vec<_> = first.artefacts().iter().map(|k| first.read(k)).collect();
+    signal(child.id(), "-CONT");
+    let done = first.finish(child, started);
+    assert_eq!(first.artefacts().len(), 1, "{:?}", first.files());
+    let after: Vec<_> = first.artefacts().iter().map(|k| first.read(k)).collect();
+    assert!(before == after, "the artefact changed");
+    // The late pod finds its temporary removed, or the name taken: either way it says so or adopts.
+    assert!(
+        done.code == Some(0) || done.report.reason != "Completed",
+        "{}",
+        done.stdout
+    );
+    assert_eq!(
+        first.files().iter().filter(|f| f.contains(".tmp")).count(),
+        0
+    );
+}

@@ -603,7 +603,9 @@ fn a_restore_into_another_server_under_another_name_and_not_over_what_is_there()
         .run()
         .assert_failed(2, "TargetNotEmpty", &["overwrite"]);
     let runner = restore(runner, json!({"database": "shop2"}));
-    runner.run().assert_failed(3, "InvalidView", &[]);
+    runner.run().assert_good();
+    assert_eq!(target.sql(&query.replace("shop.", "shop2.")), db.sql(query));
+    assert_eq!(target.sql("select count(*) from shop2.v"), "2\n");
     let runner = restore(runner, json!({"overwrite": true}));
     runner.run().assert_good();
     assert_eq!(target.sql(query), db.sql(query));

@@ -55,7 +55,7 @@ pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
         Some(2002 | 2003) => refused(said, &place),
         Some(2006 | 2013 | 2055 | 1927 | 1053) => (
             "ConnectionLost",
-            format!("the connection to {place} was lost: look at the server's log (restart, KILL, timeouts, memory)"),
+            format!("the connection to {place} was lost: look at the server's log (restart, KILL, timeouts, memory); if it always breaks at the same row, raise max-allowed-packet"),
         ),
         Some(2020 | 1153) => (
             "PacketTooLarge",

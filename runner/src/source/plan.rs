@@ -65,14 +65,29 @@ fn basics(client: &Client, source: &Source, plan: &mut DumpPlan) {
             plan.args.push(format!("--{flag}"));
         }
     }
-    if !user_says(source, "default-character-set") {
-        plan.args.push("--default-character-set=utf8mb4".to_owned());
-    }
+    character_set(source, plan);
     if !user_says(source, "max-allowed-packet") {
         plan.args.push("--max-allowed-packet=1G".to_owned());
     }
     if client.knows("no-tablespaces") && !user_says(source, "no-tablespaces") {
         plan.args.push("--no-tablespaces".to_owned());
+    }
+}
+
+/// utf8mb4 holds every character of every column; with others the client writes `?` and says nothing.
+fn character_set(source: &Source, plan: &mut DumpPlan) {
+    if !user_says(source, "default-character-set") {
+        plan.args.push("--default-character-set=utf8mb4".to_owned());
+        return;
+    }
+    let given = source.extra_args.iter().rev().find_map(|a| {
+        let (name, value) = a.split_once('=')?;
+        (name.replace('_', "-") == "--default-character-set").then_some(value)
+    });
+    if let Some(other) = given.filter(|set| !["utf8mb4", "binary"].contains(set)) {
+        plan.warnings.push(format!(
+            "--default-character-set={other}: characters that {other} lacks are written as ? in the dump; leave the argument out for utf8mb4"
+        ));
     }
 }
 
@@ -159,6 +174,12 @@ fn cautions(client: &Client, server: &Server, plan: &mut DumpPlan) {
         plan.warnings.push(format!(
             "not consistent with the rest, their engine knows no transactions: {}",
             some(&server.not_transactional)
+        ));
+    }
+    if !server.floats.is_empty() {
+        plan.warnings.push(format!(
+            "the client writes FLOAT with 6 significant digits, so these columns may restore rounded: {}; DOUBLE restores exactly",
+            some(&server.floats)
         ));
     }
     if client.flavour != server.flavour() {

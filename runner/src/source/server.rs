@@ -32,6 +32,8 @@ pub struct Server {
     pub estimate: Option<u64>,
     /// Tables whose engine knows no transactions: database.table.
     pub not_transactional: Vec<String>,
+    /// FLOAT columns: database.table.column.
+    pub floats: Vec<String>,
     /// Routines whose body the user may not read: database.routine.
     pub hidden_routines: Vec<String>,
     /// Databases whose events the user may not read.
@@ -205,6 +207,7 @@ fn second(databases: &[String]) -> String {
         "SET SESSION lock_wait_timeout=2;\n\
          SELECT 'estimate', COALESCE(SUM(DATA_LENGTH),0) FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ({list});\n\
          SELECT 'engine', CONCAT(TABLE_SCHEMA,'.',TABLE_NAME) FROM information_schema.TABLES t JOIN information_schema.ENGINES e ON e.ENGINE=t.ENGINE WHERE TABLE_SCHEMA IN ({list}) AND TABLE_TYPE='BASE TABLE' AND e.TRANSACTIONS<>'YES' LIMIT 200;\n\
+         SELECT 'float', CONCAT(TABLE_SCHEMA,'.',TABLE_NAME,'.',COLUMN_NAME) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA IN ({list}) AND DATA_TYPE='float' LIMIT 200;\n\
          SELECT 'routine', CONCAT(ROUTINE_SCHEMA,'.',ROUTINE_NAME) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA IN ({list}) AND ROUTINE_DEFINITION IS NULL LIMIT 200;\n"
     )
 }
@@ -214,6 +217,7 @@ fn details(text: &str, server: &mut Server) {
         match line.split_once('\t') {
             Some(("estimate", value)) => server.estimate = value.parse().ok(),
             Some(("engine", name)) => server.not_transactional.push(name.to_owned()),
+            Some(("float", name)) => server.floats.push(name.to_owned()),
             Some(("routine", name)) => server.hidden_routines.push(name.to_owned()),
             _ => {}
         }

@@ -10,6 +10,7 @@
 )]
 
 pub mod s3;
+pub mod servers;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -131,6 +132,11 @@ impl MariaDb {
                 "--default-character-set=utf8mb4",
             ]);
         command
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// For statics, which are never dropped.

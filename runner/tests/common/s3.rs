@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::disallowed_methods,
+    clippy::zombie_processes,
     missing_docs,
     unreachable_pub,
     reason = "tests"

@@ -1,0 +1,230 @@
+//! Real PostgreSQL, Redis and WebDAV servers for a test, ended with this process.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use super::{end_with_this_process, free_port};
+
+/// Passwords with what broke the original: blanks, `$`, colons, backslashes.
+pub const POSTGRES_PASSWORD: &str = "S3cr3t-marker $x:y\\z";
+pub const REDIS_PASSWORD: &str = "S3cr3t-marker $r";
+pub const DAV_PASSWORD: &str = "S3cr3t-marker $d";
+
+fn wait_for(what: &str, ready: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !ready() {
+        assert!(Instant::now() < deadline, "{what} did not start");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn spawn(command: &mut Command) {
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    end_with_this_process(child.id());
+}
+
+/// A directory that lives as long as the process.
+fn directory(name: &str) -> PathBuf {
+    let dir = tempfile::Builder::new().prefix(name).tempdir().unwrap();
+    dir.keep()
+}
+
+fn postgres_program(name: &str) -> PathBuf {
+    let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
+        .unwrap_or_else(|_| panic!("apt-get install postgresql"))
+        .map(|e| e.unwrap().path().join("bin").join(name))
+        .filter(|p| p.exists())
+        .collect();
+    versions.sort();
+    versions
+        .pop()
+        .unwrap_or_else(|| panic!("{name}: apt-get install postgresql"))
+}
+
+/// As the user postgres where the test is root: its server refuses root.
+fn as_postgres(program: &Path) -> Command {
+    if rustix::process::getuid().is_root() {
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--reuid=postgres", "--regid=postgres", "--clear-groups"])
+            .arg(program);
+        return command;
+    }
+    Command::new(program)
+}
+
+/// Port of a PostgreSQL with the database `app`: 3,000 rows in `t`, and a table `skipme`.
+pub fn postgres() -> u16 {
+    static PORT: OnceLock<u16> = OnceLock::new();
+    *PORT.get_or_init(|| {
+        let (dir, port) = (directory("family-pg"), free_port());
+        let password = dir.join("password");
+        std::fs::write(&password, POSTGRES_PASSWORD).unwrap();
+        if rustix::process::getuid().is_root() {
+            let owned = Command::new("chown").args(["-R", "postgres"]).arg(&dir).status().unwrap();
+            assert!(owned.success());
+        }
+        let made = as_postgres(&postgres_program("initdb"))
+            .args(["-A", "scram-sha-256", "-U", "postgres", "-E", "UTF8", "--no-sync", "-D"])
+            .arg(dir.join("data"))
+            .arg(format!("--pwfile={}", password.display()))
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{made:?}");
+        spawn(
+            as_postgres(&postgres_program("postgres"))
+                .arg("-D")
+                .arg(dir.join("data"))
+                .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-k"])
+                .arg(&dir),
+        );
+        wait_for("PostgreSQL", || try_psql(port, "postgres", "select 1").is_ok());
+        psql(port, "postgres", "create database app");
+        psql(port, "app", "create table t(id int primary key, v text); insert into t select g, md5(g::text) from generate_series(1,3000) g; create table skipme(x int)");
+        port
+    })
+}
+
+pub fn try_psql(port: u16, database: &str, sql: &str) -> Result<String, String> {
+    let output = Command::new("psql")
+        .env("PGPASSWORD", POSTGRES_PASSWORD)
+        .args([
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &port.to_string(),
+            "-U",
+            "postgres",
+            "-d",
+            database,
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-qAtc",
+            sql,
+        ])
+        .output()
+        .unwrap();
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+pub fn psql(port: u16, database: &str, sql: &str) -> String {
+    try_psql(port, database, sql).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Loads a dump into a database of its own and gives what `sql` says there.
+pub fn restored(port: u16, dump: &Path, sql: &str) -> String {
+    psql(port, "postgres", "drop database if exists restored");
+    psql(port, "postgres", "create database restored");
+    let loaded = Command::new("psql")
+        .env("PGPASSWORD", POSTGRES_PASSWORD)
+        .args([
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &port.to_string(),
+            "-U",
+            "postgres",
+            "-d",
+            "restored",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-q",
+            "-f",
+        ])
+        .arg(dump)
+        .output()
+        .unwrap();
+    assert!(loaded.status.success(), "{loaded:?}");
+    psql(port, "restored", sql)
+}
+
+/// Port of a Redis in which `hello` is `world`.
+pub fn redis() -> u16 {
+    static PORT: OnceLock<u16> = OnceLock::new();
+    *PORT.get_or_init(|| {
+        let port = start_redis(&directory("family-redis"), Some(REDIS_PASSWORD));
+        redis_cli(port, Some(REDIS_PASSWORD), &["set", "hello", "world"]);
+        port
+    })
+}
+
+pub fn start_redis(dir: &Path, password: Option<&str>) -> u16 {
+    let port = free_port();
+    let mut command = Command::new("redis-server");
+    command
+        .args([
+            "--port",
+            &port.to_string(),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--dir",
+        ])
+        .arg(dir);
+    if let Some(password) = password {
+        command.args(["--requirepass", password]);
+    }
+    spawn(&mut command);
+    wait_for("Redis (apt-get install redis-server)", || {
+        redis_cli(port, password, &["ping"]) == "PONG"
+    });
+    port
+}
+
+pub fn redis_cli(port: u16, password: Option<&str>, args: &[&str]) -> String {
+    let mut command = Command::new("redis-cli");
+    command.args(["-p", &port.to_string()]).args(args);
+    if let Some(password) = password {
+        command.env("REDISCLI_AUTH", password);
+    }
+    String::from_utf8_lossy(&command.output().unwrap().stdout)
+        .trim()
+        .to_owned()
+}
+
+/// URL and directory of a WebDAV server; the user is `dav`.
+pub fn webdav() -> &'static (String, PathBuf) {
+    static SERVER: OnceLock<(String, PathBuf)> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let venv = cache().join("wsgidav-4");
+        let program = venv.join("bin/wsgidav");
+        if !program.exists() {
+            for command in [
+                Command::new("python3").args(["-m", "venv"]).arg(&venv),
+                Command::new(venv.join("bin/pip")).args(["-q", "install", "wsgidav==4.*", "cheroot"]),
+            ] {
+                assert!(command.status().unwrap().success(), "{command:?}; apt-get install python3-venv");
+            }
+        }
+        let (dir, port) = (directory("family-dav"), free_port());
+        let root = dir.join("root");
+        std::fs::create_dir(&root).unwrap();
+        let config = dir.join("wsgidav.yaml");
+        std::fs::write(&config, format!(
+            "host: 127.0.0.1\nport: {port}\nserver: cheroot\nprovider_mapping: {{\"/\": {root:?}}}\nsimple_dc: {{user_mapping: {{\"*\": {{dav: {{password: {DAV_PASSWORD:?}}}}}}}}}\nhttp_authenticator: {{accept_basic: true, accept_digest: false, default_to_digest: false}}\n"
+        )).unwrap();
+        spawn(Command::new(program).arg("-c").arg(&config));
+        wait_for("WebDAV", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        (format!("http://127.0.0.1:{port}"), root)
+    })
+}
+
+fn cache() -> PathBuf {
+    let cache = std::env::var("XDG_CACHE_HOME").map_or_else(
+        |_| PathBuf::from(std::env::var("HOME").unwrap()).join(".cache"),
+        PathBuf::from,
+    );
+    cache.join("backup-runner-tests")
+}
