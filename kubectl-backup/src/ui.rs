@@ -6,6 +6,7 @@ use crate::cli::{ColorWhen, Global};
 use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::view::table::{Look, Table, Tone};
+use crate::view::top::Key;
 
 /// Marks of progress lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +101,50 @@ impl Ui {
     /// True if stderr is a terminal that takes a moving line.
     fn moving(&self) -> bool {
         self.terminals.error && !self.quiet && !self.dumb
+    }
+
+    /// True if stdout is a screen that can be drawn on, with somebody at the keys.
+    pub(crate) fn is_screen(&self) -> bool {
+        self.terminals.input && self.terminals.output && !self.no_input && !self.dumb
+    }
+
+    /// True if words on stdout may be coloured.
+    pub(crate) fn color(&self) -> bool {
+        self.color_out
+    }
+
+    /// Lines of the screen.
+    pub(crate) fn height(&self) -> usize {
+        usize::from(console::Term::stdout().size().0)
+    }
+
+    /// Draws a screen from the top.
+    ///
+    /// # Errors
+    /// A closed terminal.
+    pub(crate) fn screen(&self, text: &str) -> Result<()> {
+        let term = console::Term::stdout();
+        term.clear_screen()?;
+        self.out(&text.replace('\n', "\r\n"))
+    }
+
+    /// Reads one key at a time, for a thread of its own; `None` when there are no more. Ctrl-C is
+    /// the signal it always is.
+    pub(crate) fn key_reader(&self) -> impl Fn() -> Option<Key> + Send + use<> {
+        let term = console::Term::stdout();
+        move || {
+            loop {
+                return Some(match term.read_key().ok()? {
+                    console::Key::ArrowUp => Key::Up,
+                    console::Key::ArrowDown => Key::Down,
+                    console::Key::Enter => Key::Enter,
+                    console::Key::Escape => Key::Escape,
+                    console::Key::Backspace => Key::Backspace,
+                    console::Key::Char(c) => Key::Char(c),
+                    _ => continue,
+                });
+            }
+        }
     }
 
     /// A bar on stderr, where stderr is a terminal that can move the cursor.

@@ -163,3 +163,11 @@ pub(crate) struct Man {
     /// Verb, such as `schedule next`
     pub(crate) verb: Vec<String>,
 }
+
+/// `top`.
+#[derive(Args, Debug)]
+pub(crate) struct Top {
+    /// Objects with these labels
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    pub(crate) selector: Option<String>,
+}

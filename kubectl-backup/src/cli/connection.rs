@@ -67,15 +67,9 @@ pub(crate) struct Connection {
     /// Extra attribute to impersonate, as KEY=VALUE; can be repeated
     #[arg(long, global = true, value_name = "KEY=VALUE", hide_short_help = true)]
     pub(crate) as_user_extra: Vec<String>,
-    /// How long to wait for one answer of the server, such as 30s; 0 waits for ever
-    #[arg(
-        long,
-        global = true,
-        value_name = "DURATION",
-        default_value = "0",
-        hide_short_help = true
-    )]
-    pub(crate) request_timeout: String,
+    /// How long to wait for one answer of the server, such as 30s; 0, the default, waits for ever
+    #[arg(long, global = true, value_name = "DURATION", hide_short_help = true)]
+    pub(crate) request_timeout: Option<String>,
     /// Default cache directory; accepted as kubectl's, nothing is cached
     #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     pub(crate) cache_dir: Option<PathBuf>,

@@ -164,3 +164,27 @@ fn every_verb_of_the_rights_exists() {
 fn the_command_line_is_consistent() {
     super::Cli::command().debug_assert();
 }
+
+/// Each row of docs/features.md names a test that is there.
+#[test]
+fn features_are_proven() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let text = std::fs::read_to_string(root.join("features.md")).unwrap_or_default();
+    let rows: Vec<&str> = text
+        .lines()
+        .filter(|l| l.starts_with("| ") && l.contains(" | y | "))
+        .collect();
+    assert!(rows.len() > 40, "{}", rows.len());
+    for row in rows.iter().filter(|r| !r.starts_with("| feature")) {
+        let link = row.rsplit(" | ").next().unwrap_or_default();
+        let parts = link
+            .split_once("](")
+            .and_then(|(test, file)| Some((test.strip_prefix('[')?, file.split(')').next()?)));
+        let (test, file) = parts.unwrap_or_else(|| panic!("no proof: {row}"));
+        let source = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+        assert!(
+            source.contains(&format!("fn {test}(")),
+            "{test} is not in {file}"
+        );
+    }
+}

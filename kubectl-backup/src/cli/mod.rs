@@ -12,7 +12,7 @@ mod schedule;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use admin::{
-    Bundle, Completion, Diff, Doctor, Export, Health, HealthOutput, Man, Set, Shell, Verify,
+    Bundle, Completion, Diff, Doctor, Export, Health, HealthOutput, Man, Set, Shell, Top, Verify,
 };
 pub(crate) use connection::Connection;
 pub(crate) use create::{
@@ -91,6 +91,8 @@ pub(crate) enum Verb {
     Health(Health),
     /// Check what must be in place for backups to be made
     Doctor(Doctor),
+    /// Show the list live, with keys to run, suspend, describe and read logs
+    Top(Top),
     /// Gather what a helper needs to see in one text, without secrets
     Bundle(Bundle),
     /// Print a completion script, or install the one kubectl calls

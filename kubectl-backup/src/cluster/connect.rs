@@ -298,7 +298,10 @@ fn authentication(auth: &mut AuthInfo, flags: &Connection) -> Result<()> {
 
 /// Time limit and who we are.
 fn finish(config: &mut Config, flags: &Connection) -> Result<()> {
-    let timeout = super::duration("--request-timeout", &flags.request_timeout)?;
+    let timeout = super::duration(
+        "--request-timeout",
+        flags.request_timeout.as_deref().unwrap_or("0"),
+    )?;
     config.read_timeout = (timeout > Duration::ZERO).then_some(timeout);
     let agent = format!(
         "kubectl-backup/v{} ({}/{})",

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{CommandFactory, FromArgMatches};
+use futures::future::join_all;
 
 use super::Context;
 use crate::cli::{Cli, Completion, Connection, Shell};
@@ -147,9 +148,10 @@ async fn objects(cluster: &Cluster, runs: bool) -> Vec<(String, String)> {
         }
         return found;
     }
+    let tables = join_all(KINDS.iter().map(|kind| cluster.table(kind, &query))).await;
     let mut rows = vec![];
-    for kind in KINDS {
-        if let Ok(Some(table)) = cluster.table(kind, &query).await {
+    for (kind, table) in KINDS.iter().zip(tables) {
+        if let Ok(Some(table)) = table {
             rows.extend(crate::view::list::rows(kind, &table));
         }
     }

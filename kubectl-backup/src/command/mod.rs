@@ -21,6 +21,7 @@ mod schedule;
 mod select;
 mod set;
 mod suspend;
+mod top;
 mod verify;
 mod version;
 mod wait;
@@ -151,6 +152,7 @@ pub(crate) async fn run(verb: Verb, context: &Context) -> Result<()> {
         Verb::Completion(args) => completion::run(context, &args),
         Verb::Man(args) => completion::man(context, &args.verb),
         Verb::Complete(args) => completion::answer_shell(context, &args.words).await,
+        Verb::Top(args) => top::run(context, &args).await,
         Verb::Delete(args) => delete::run(context, &args).await,
         Verb::Schedule(args) => schedule::run(context, &args.verb).await,
         Verb::Version(args) => version::run(context, &args).await,

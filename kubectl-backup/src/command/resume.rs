@@ -74,6 +74,15 @@ fn missed(context: &Context, args: &Resume, object: &Object) -> String {
 }
 
 fn patch(object: &Object, args: &Resume, now: chrono::DateTime<chrono::Utc>) -> Value {
+    let mut patch = plain_patch(object, now);
+    if args.run_missed {
+        patch["metadata"]["annotations"][labels::SKIP_SLOTS_UNTIL] = Value::Null;
+    }
+    patch
+}
+
+/// The patch that resumes and takes back what suspending wrote; missed slots are not made up.
+pub(crate) fn plain_patch(object: &Object, now: chrono::DateTime<chrono::Utc>) -> Value {
     let mut notes = Map::new();
     for key in [
         labels::SUSPEND_REASON,
@@ -83,8 +92,6 @@ fn patch(object: &Object, args: &Resume, now: chrono::DateTime<chrono::Utc>) -> 
     ] {
         notes.insert(key.to_owned(), Value::Null);
     }
-    if !args.run_missed {
-        notes.insert(labels::SKIP_SLOTS_UNTIL.to_owned(), rfc3339(now).into());
-    }
+    notes.insert(labels::SKIP_SLOTS_UNTIL.to_owned(), rfc3339(now).into());
     object.suspend_patch(false, notes)
 }

@@ -108,6 +108,14 @@ fn already(object: &Object) -> String {
     text
 }
 
+/// The patch that suspends, without reason or end.
+pub(crate) fn plain_patch(object: &Object, cluster: &Cluster, now: DateTime<Utc>) -> Value {
+    let mut notes = Map::new();
+    notes.insert(labels::SUSPENDED_BY.to_owned(), cluster.user.clone().into());
+    notes.insert(labels::SUSPENDED_SINCE.to_owned(), rfc3339(now).into());
+    object.suspend_patch(true, notes)
+}
+
 /// The fields to change, and nothing else.
 fn patch(
     object: &Object,

@@ -14,3 +14,4 @@ pub(crate) mod progress;
 pub(crate) mod runs;
 pub(crate) mod table;
 pub(crate) mod time;
+pub(crate) mod top;

@@ -278,3 +278,41 @@ fn colours_on_a_terminal() {
         "{screen:?}"
     );
 }
+
+#[test]
+fn the_live_table_and_its_keys() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "crm",
+        json!({ "schedule": "@daily" }),
+        Value::Null,
+    ));
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily" }),
+        Value::Null,
+    ));
+    let config = Config::new(&fake);
+    let mut terminal = Terminal::start(&config, &["top"]);
+    terminal.expect("> mysqlbackup/crm");
+    terminal.press("j");
+    terminal.expect("> mysqlbackup/shop");
+    terminal.press("s");
+    terminal.expect("mysqlbackup/shop suspended");
+    assert_eq!(fake.get("prod", "shop").unwrap()["spec"]["suspend"], true);
+    terminal.press("t");
+    terminal.expect("mysqlbackup/shop: run requested");
+    terminal.press("d");
+    terminal.expect("Name:          shop");
+    terminal.expect("Any key goes back.");
+    terminal.press("x");
+    terminal.expect("> mysqlbackup/shop");
+    terminal.press("q");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    // In a pipe it is the list, once.
+    let ran = config.run(&["top"]).ok();
+    assert_eq!(ran.out.lines().count(), 3, "{}", ran.out);
+}

@@ -1,0 +1,199 @@
+//! `top`: the list, kept current, with keys for what one does next. Without a terminal it is the
+//! list, once.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use tokio::sync::mpsc;
+
+use super::run_now::{annotation, fresh_id};
+use super::wait::newest;
+use super::{Context, describe};
+use crate::cli::Top;
+use crate::cluster::{Cluster, LogOptions, Object, Query};
+use crate::error::{Error, Result};
+use crate::kind::{KINDS, Target};
+use crate::view::list::{Row, Shape, rows, table};
+use crate::view::top::{Action, Key, State};
+
+/// How often the list is read again.
+const EVERY: Duration = Duration::from_secs(2);
+/// Lines of a log that are shown.
+const TAIL: i64 = 40;
+
+/// Shows, until the user leaves.
+///
+/// # Errors
+/// What the server refused.
+pub(crate) async fn run(context: &Context, args: &Top) -> Result<()> {
+    let cluster = context.cluster().await?;
+    let query = Query {
+        namespace: Some(cluster.namespace.clone()),
+        labels: args.selector.clone(),
+        chunk: 500,
+        ..Query::default()
+    };
+    let mut state = State {
+        rows: read(&cluster, &query).await?,
+        ..State::default()
+    };
+    if !context.ui.is_screen() {
+        let shown = table(&state.rows, Shape::default(), context.now());
+        return context.ui.table(&shown, false);
+    }
+    let (next, mut keys) = keyboard(context);
+    let mut ticks = tokio::time::interval(EVERY);
+    next.send(()).await.map_err(|_| gone())?;
+    loop {
+        context
+            .ui
+            .screen(&state.frame(context.ui.height(), context.ui.color(), context.now()))?;
+        tokio::select! {
+            _ = ticks.tick() => match read(&cluster, &query).await {
+                Ok(rows) => state.rows = rows,
+                Err(error) => state.message = error.message.lines().next().unwrap_or_default().to_owned(),
+            },
+            key = keys.recv() => {
+                let action = state.press(key.ok_or_else(gone)?);
+                if action == Some(Action::Quit) {
+                    return Ok(());
+                }
+                if let Some(action) = action {
+                    act(context, &cluster, &mut state, action, &next, &mut keys).await?;
+                }
+                next.send(()).await.map_err(|_| gone())?;
+            }
+        }
+    }
+}
+
+fn gone() -> Error {
+    Error::new(crate::error::Kind::Other, "the terminal is gone")
+}
+
+/// Reads one key each time it is told to: between keys the terminal is as it was found.
+fn keyboard(context: &Context) -> (mpsc::Sender<()>, mpsc::Receiver<Key>) {
+    let (next, mut wanted) = mpsc::channel::<()>(1);
+    let (sender, keys) = mpsc::channel(1);
+    let read = context.ui.key_reader();
+    std::thread::spawn(move || {
+        while wanted.blocking_recv().is_some() {
+            let Some(key) = read() else { return };
+            if sender.blocking_send(key).is_err() {
+                return;
+            }
+        }
+    });
+    (next, keys)
+}
+
+async fn read(cluster: &Cluster, query: &Query) -> Result<Vec<Row>> {
+    let (mut all, mut installed) = (vec![], false);
+    for kind in KINDS {
+        if let Some(part) = cluster.table(kind, query).await? {
+            installed = true;
+            all.extend(rows(kind, &part));
+        }
+    }
+    if installed {
+        Ok(all)
+    } else {
+        Err(cluster.none_installed(&KINDS))
+    }
+}
+
+async fn act(
+    context: &Context,
+    cluster: &Cluster,
+    state: &mut State,
+    action: Action,
+    next: &mpsc::Sender<()>,
+    keys: &mut mpsc::Receiver<Key>,
+) -> Result<()> {
+    let outcome = match &action {
+        Action::Quit => return Ok(()),
+        Action::Run(name) => start(context, cluster, name).await,
+        Action::Suspend(name) => toggle(context, cluster, name).await,
+        Action::Logs(name) | Action::Describe(name) => {
+            let text = match object(cluster, name).await {
+                Ok(object) if matches!(action, Action::Logs(_)) => log(cluster, &object).await,
+                Ok(object) => describe::text(context, cluster, &object).await,
+                Err(error) => error.message,
+            };
+            context.ui.screen(&format!("{text}\nAny key goes back."))?;
+            next.send(()).await.map_err(|_| gone())?;
+            keys.recv().await.ok_or_else(gone)?;
+            Ok(String::new())
+        }
+    };
+    state.message = outcome.unwrap_or_else(|error| error.message);
+    Ok(())
+}
+
+async fn object(cluster: &Cluster, name: &str) -> Result<Object> {
+    cluster.find(&Target::parse(name)?).await
+}
+
+async fn start(context: &Context, cluster: &Cluster, name: &str) -> Result<String> {
+    let object = object(cluster, name).await?;
+    let id = fresh_id(&object.uid());
+    let request = crds::request::Request::new(
+        crds::request::Action::Backup,
+        &id,
+        &cluster.user,
+        context.now(),
+    );
+    let patch = annotation(&request);
+    cluster
+        .merge_patch(&object, &patch, crds::labels::PLUGIN_MANAGER, false)
+        .await?;
+    Ok(format!("{name}: run requested (id {id})"))
+}
+
+async fn toggle(context: &Context, cluster: &Cluster, name: &str) -> Result<String> {
+    let object = object(cluster, name).await?;
+    let suspend = !object.suspended();
+    let patch = if suspend {
+        super::suspend::plain_patch(&object, cluster, context.now())
+    } else {
+        super::resume::plain_patch(&object, context.now())
+    };
+    cluster
+        .merge_patch(&object, &patch, crds::labels::PLUGIN_MANAGER, false)
+        .await?;
+    Ok(format!(
+        "{name} {}",
+        if suspend { "suspended" } else { "resumed" }
+    ))
+}
+
+/// The end of the log of the newest run.
+async fn log(cluster: &Cluster, object: &Object) -> String {
+    let Some(run) = newest(object) else {
+        return "Nothing ran yet.".to_owned();
+    };
+    let namespace = object.namespace();
+    let pods = cluster
+        .pods(&namespace, &run.name)
+        .await
+        .unwrap_or_default();
+    let Some(pod) = pods.last() else {
+        return format!("The pods of {} are gone.", run.name);
+    };
+    let options = LogOptions {
+        container: crate::view::pod::container(pod),
+        tail: Some(TAIL),
+        ..LogOptions::default()
+    };
+    let name = pod.metadata.name.clone().unwrap_or_default();
+    match cluster.log(&namespace, &name, &options).await {
+        Ok(lines) => {
+            let lines: Vec<String> = lines
+                .filter_map(|l| std::future::ready(l.ok()))
+                .collect()
+                .await;
+            lines.join("\n")
+        }
+        Err(error) => error.message,
+    }
+}
