@@ -98,7 +98,7 @@ impl Elector {
         let action = self.election.decide(now);
         let takes = matches!(action, Action::Create | Action::Take { .. } | Action::Renew);
         if takes && self.election.leads_until().is_none() && !(self.settings.eligible)() {
-            sleep_until(now + self.settings.timing.look / 4).await;
+            sleep_until(now + self.settings.timing.look / 2).await;
             return self.look().await;
         }
         match action {
@@ -111,12 +111,12 @@ impl Elector {
         }
     }
 
-    /// No request may outlast what is left of leadership, nor keep a follower from its next look.
+    /// No request may outlast what is left of leadership, nor a look the end of another's lease.
     fn patience(&self, now: Instant) -> Instant {
         let usual = now + self.settings.timing.deadline / 2;
-        self.election
-            .leads_until()
-            .map_or(usual, |until| until.min(usual))
+        let end = self.election.leads_until().or(self.election.free_from());
+        end.filter(|end| *end > now)
+            .map_or(usual, |end| end.min(usual))
     }
 
     async fn look(&mut self) {
@@ -130,8 +130,14 @@ impl Elector {
                 self.complained = false;
                 self.election.looked(record, Instant::now());
             }
-            Ok(Err(error)) => self.fail("read", &error),
-            Err(_) => self.fail("read", &"no answer in time"),
+            Ok(Err(error)) => {
+                self.complain("read", &error);
+                self.election.look_failed(Instant::now());
+            }
+            Err(_) => {
+                self.complain("read", &"no answer in time");
+                self.election.look_failed(Instant::now());
+            }
         }
     }
 
@@ -165,12 +171,18 @@ impl Elector {
                 debug!(lease = %self.settings.name, "another replica wrote the lease first");
                 self.election.conflicted(Instant::now());
             }
-            Ok(Err(error)) => self.fail("written", &error),
-            Err(_) => self.fail("written", &"no answer in time"),
+            Ok(Err(error)) => {
+                self.complain("written", &error);
+                self.election.write_failed(Instant::now());
+            }
+            Err(_) => {
+                self.complain("written", &"no answer in time");
+                self.election.write_failed(Instant::now());
+            }
         }
     }
 
-    fn fail(&mut self, what: &str, error: &dyn fmt::Display) {
+    fn complain(&mut self, what: &str, error: &dyn fmt::Display) {
         // One line at the start of a trouble; a follower would repeat it for hours.
         if !self.complained {
             warn!(
@@ -181,7 +193,6 @@ impl Elector {
             );
         }
         self.complained = true;
-        self.election.failed(Instant::now());
     }
 
     fn step_down(&mut self, loss: &Loss) {

@@ -180,10 +180,21 @@ impl Election {
         self.next = Some(now);
     }
 
-    /// A request failed or was not answered in time. It may have taken effect all the same.
-    pub fn failed(&mut self, now: Instant) {
+    /// A write failed or was not answered in time. It may have taken effect all the same.
+    pub fn write_failed(&mut self, now: Instant) {
         self.stale = true;
         self.next = Some(now + self.timing.retry);
+    }
+
+    /// A look failed. What was seen before still counts: a write on it is a compare-and-swap.
+    pub fn look_failed(&mut self, now: Instant) {
+        self.next = Some(now + self.timing.retry);
+    }
+
+    /// When a follower may take the lease if nobody renews it; no look needs to last longer.
+    pub fn free_from(&self) -> Option<Instant> {
+        let seen = self.seen.as_ref().filter(|_| !self.stale)?;
+        self.free_at(seen)
     }
 
     /// Leadership is given up; what was seen stays.
@@ -257,7 +268,9 @@ mod tests {
         let mut conflicted = held.clone();
         conflicted.conflicted(t + 15 * S);
         let mut failed = held.clone();
-        failed.failed(t + 15 * S);
+        failed.write_failed(t + 15 * S);
+        let mut unanswered = held.clone();
+        unanswered.look_failed(t + 14 * S);
         let take = Action::Take { transitions: 5 };
         let rows = [
             ("nothing seen", &unseen, 0, Action::Look),
@@ -285,8 +298,10 @@ mod tests {
                 14,
                 Action::Wait(t + 29 * S / 2),
             ),
-            ("seen again at 14, expired", &unchanged, 15, take),
+            ("seen again at 14, expired", &unchanged, 15, take.clone()),
             ("conflict", &conflicted, 15, Action::Look),
+            ("look failed", &unanswered, 14, Action::Wait(t + 15 * S)),
+            ("look failed, expired", &unanswered, 15, take),
             ("failure", &failed, 15, Action::Wait(t + 17 * S)),
             ("failure, later", &failed, 17, Action::Look),
         ];
@@ -302,9 +317,9 @@ mod tests {
         let good = leader(t);
         assert_eq!(good.leads_until(), Some(t + 10 * S));
         let mut failed = good.clone();
-        failed.failed(t + 2 * S);
+        failed.write_failed(t + 2 * S);
         let mut late = good.clone();
-        late.failed(t + 9 * S);
+        late.write_failed(t + 9 * S);
         let mut taken = good.clone();
         taken.conflicted(t + 2 * S);
         taken.looked(Some(record("other", "9")), t + 2 * S);

@@ -321,6 +321,26 @@ async fn a_leader_cut_off_stops_before_another_may_begin() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_look_that_hangs_at_the_end_of_a_lease_costs_no_time() {
+    for silence in [8, 10, 12] {
+        let server = Server::new();
+        let path = server.path();
+        let mut a = Candidate::start(&server, "a", wall);
+        a.gained_within(SECOND).await;
+        let mut b = Candidate::start(&path, "b", wall);
+        sleep(5 * SECOND).await;
+        a.task.abort();
+        let dead = Instant::now();
+        sleep(silence * SECOND).await;
+        path.set(Weather::Silent);
+        sleep((13 - silence) * SECOND - SECOND / 2).await;
+        path.set(Weather::Fair);
+        b.gained_within(10 * SECOND).await;
+        assert!(dead.elapsed() <= 17 * SECOND, "{:?}", dead.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_short_trouble_costs_no_leadership() {
     let server = Server::new();
     let mut a = Candidate::start(&server, "a", wall);
