@@ -6,6 +6,8 @@ mod job;
 mod observe;
 mod references;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

@@ -1,0 +1,320 @@
+//! What the kinds tell the controller, from the manifests people have.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use crds::request::{Action, Options};
+use crds::run::{Run, RunResult, SPEC_ENV, Trigger};
+use crds::time::{parse_rfc3339, to_k8s};
+use k8s_openapi::api::core::v1::PodSpec;
+
+use super::*;
+
+const SECRETS: [&str; 2] = ["marker-secret", "mysecretpassword"];
+
+fn kind(which: Which) -> Backups {
+    Backups {
+        which,
+        runner_image: "runner:v1".into(),
+        references: Arc::new(References::default()),
+    }
+}
+
+/// Every document of the test data of crds.
+fn documents() -> Vec<DynamicObject> {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds/tests/data/gobackup");
+    let mut found = vec![];
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for document in serde_yaml::Deserializer::from_str(&text) {
+            let mut object = DynamicObject::deserialize(document).unwrap();
+            object.metadata.namespace = Some("app".into());
+            found.push(object);
+        }
+    }
+    found
+}
+
+/// The spec the controller keeps of a Backup of this name, once all references were seen.
+fn world(name: &str, skip: &str) -> (Backups, Value) {
+    let documents = documents();
+    let mine = documents.iter().find(|o| {
+        let kind = o.types.as_ref().unwrap().kind.as_str();
+        o.metadata.name.as_deref() == Some(name) && matches!(kind, "Backup" | "CronBackup")
+    });
+    let mut object = mine.unwrap().clone();
+    let which = match object.types.as_ref().unwrap().kind.as_str() {
+        "CronBackup" => Which::CronBackup,
+        _ => Which::Backup,
+    };
+    let kind = kind(which);
+    for document in documents
+        .iter()
+        .filter(|d| d.metadata.name.as_deref() != Some(skip))
+    {
+        kind.set_reference(document, false);
+    }
+    kind.prepare(&mut object);
+    (kind, object.data["spec"].clone())
+}
+
+fn job(kind: &Backups, spec: &Value) -> Job {
+    let object = Object {
+        kind: "Backup".into(),
+        namespace: "app".into(),
+        name: "nightly".into(),
+        uid: "u-1".into(),
+        ..Object::default()
+    };
+    let seed = Seed {
+        name: "nightly-28942560".into(),
+        trigger: Trigger::Schedule,
+        slot: parse_rfc3339("2025-01-11T00:00:00Z"),
+        scheduled_at: Some("2025-01-11T00:00:00Z".into()),
+        request_id: None,
+        action: Action::Backup,
+        options: Options::default(),
+    };
+    kind.job(&object, spec, &seed).unwrap()
+}
+
+fn pod(job: &Job) -> &PodSpec {
+    job.spec.as_ref().unwrap().template.spec.as_ref().unwrap()
+}
+
+/// What the runner is told.
+fn told(job: &Job) -> Value {
+    let env = pod(job).containers[0].env.as_ref().unwrap();
+    let text = env
+        .iter()
+        .find(|e| e.name == SPEC_ENV)
+        .unwrap()
+        .value
+        .clone()
+        .unwrap();
+    serde_json::from_str(&text.replace("$$", "$")).unwrap()
+}
+
+#[test]
+fn settings_come_from_wherever_a_generation_had_them() {
+    let rows: &[(&str, Option<&str>, bool)] = &[
+        ("cron-g0", Some("0 0 * * *"), true),
+        ("example-cronbackup", Some("* * * * *"), true),
+        ("example-backup", None, true),
+        ("cron-g2", Some("0 0 * * *"), true),
+        ("once-g2", None, true),
+        ("root-g3a", Some("0 1 * * *"), true),
+        ("spec-g3", None, true),
+        ("nightly", Some("15 2 * * *"), true),
+        ("once", None, true),
+        ("empty", None, false),
+        ("odd-values", Some("not a schedule"), false),
+    ];
+    for (name, cron, good) in rows {
+        let (kind, spec) = world(name, "");
+        let (settings, problems) = kind.read(&spec, &BTreeMap::new()).unwrap();
+        assert_eq!(settings.schedule.as_deref(), *cron, "{name}");
+        assert_eq!(problems.is_empty(), *good, "{name}: {problems:?}");
+        assert_eq!(
+            (settings.keep_good, settings.keep_failed),
+            if *name == "odd-values" {
+                (Some(0), Some(1))
+            } else {
+                (Some(3), Some(1))
+            },
+            "{name}"
+        );
+        assert_eq!(
+            settings.concurrency,
+            crds::mysql_backup::ConcurrencyPolicy::Forbid,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_kind_without_the_field_is_suspended_by_annotation_and_resumed_where_it_was() {
+    let (kind, spec) = world("example-cronbackup", "");
+    let suspended = [(crds::labels::SUSPENDED.to_owned(), "true".to_owned())].into();
+    assert!(kind.read(&spec, &suspended).unwrap().0.suspend);
+    assert!(!kind.read(&spec, &BTreeMap::new()).unwrap().0.suspend);
+    assert_eq!(
+        kind.resume(&spec)[1],
+        json!({"op": "remove", "path": "/metadata/annotations/batch.isekiro.com~1suspended"})
+    );
+    let spec = json!({"body": {"spec": {"schedule": {"suspend": true}}}});
+    assert_eq!(
+        kind.resume(&spec)[1],
+        json!({"op": "replace", "path": "/spec/schedule/suspend", "value": false})
+    );
+}
+
+#[test]
+fn what_is_missing_is_named_and_heals_when_it_appears() {
+    let (kind, spec) = world("nightly", "maindb");
+    let found = kind.conditions(&spec);
+    assert_eq!(
+        (found[0].type_, found[0].status, found[0].reason),
+        ("ReferencesResolved", false, "NotFound")
+    );
+    assert!(
+        found[0]
+            .message
+            .contains("no Database \"maindb\" in namespace app"),
+        "{}",
+        found[0].message
+    );
+    assert!(!kind.read(&spec, &BTreeMap::new()).unwrap().1.is_empty());
+    let maindb = documents()
+        .into_iter()
+        .find(|d| d.metadata.name.as_deref() == Some("maindb"))
+        .unwrap();
+    assert!(kind.set_reference(&maindb, false));
+    assert!(
+        !kind.set_reference(&maindb, false),
+        "the same again is no news"
+    );
+    assert!(kind.conditions(&spec)[0].status);
+    assert!(kind.read(&spec, &BTreeMap::new()).unwrap().1.is_empty());
+    assert!(kind.set_reference(&maindb, true));
+    assert!(!kind.conditions(&spec)[0].status);
+}
+
+#[test]
+fn a_list_without_an_object_means_that_it_is_gone() {
+    let (kind, spec) = world("nightly", "");
+    let database = references::resources().remove(0);
+    let seen = HashSet::from(["app/other".into()]);
+    assert!(
+        kind.retain_references(&database, Some("else"), &seen)
+            .is_empty()
+    );
+    assert_eq!(
+        kind.retain_references(&database, None, &seen),
+        HashSet::from(["app".to_owned()])
+    );
+    assert!(!kind.conditions(&spec)[0].status);
+}
+
+#[test]
+fn the_job_holds_the_plan_and_no_secret() {
+    for name in ["nightly", "example-cronbackup", "root-g3a"] {
+        let (kind, spec) = world(name, "");
+        let job = job(&kind, &spec);
+        let container = &pod(&job).containers[0];
+        let text = serde_json::to_string(container).unwrap();
+        assert!(SECRETS.iter().all(|s| !text.contains(s)), "{name}: {text}");
+        assert_eq!(container.image.as_deref(), Some("runner:v1"));
+        let told = told(&job);
+        assert_eq!(told["plan"]["model"], name);
+        assert_eq!(told["run"]["name"], "nightly-28942560");
+        assert_eq!(told["workdir"], "/work");
+        let mounts: Vec<&str> = container
+            .volume_mounts
+            .iter()
+            .flatten()
+            .map(|m| m.mount_path.as_str())
+            .collect();
+        assert!(
+            mounts.contains(&"/work") && mounts.contains(&"/run/secrets/backup"),
+            "{mounts:?}"
+        );
+    }
+}
+
+/// The next Job has what the reference says now (a changed spec that does not reach the next Job
+/// is one of the field's faults).
+#[test]
+fn a_changed_storage_reaches_the_next_job() {
+    let (kind, spec) = world("nightly", "");
+    assert_eq!(
+        told(&job(&kind, &spec))["plan"]["storages"][0]["bucket"],
+        "b"
+    );
+    let mut bucket = documents()
+        .into_iter()
+        .find(|d| d.metadata.name.as_deref() == Some("bucket"))
+        .unwrap();
+    bucket.data["spec"]["config"]["bucket"] = json!("other");
+    assert!(kind.set_reference(&bucket, false));
+    assert_eq!(
+        told(&job(&kind, &spec))["plan"]["storages"][0]["bucket"],
+        "other"
+    );
+}
+
+#[test]
+fn values_in_plain_text_come_as_files_too() {
+    let (kind, spec) = world("example-cronbackup", "");
+    let job = job(&kind, &spec);
+    let annotations = job
+        .spec
+        .as_ref()
+        .unwrap()
+        .template
+        .metadata
+        .as_ref()
+        .unwrap()
+        .annotations
+        .clone()
+        .unwrap();
+    let inline: Vec<&String> = annotations
+        .iter()
+        .filter(|(k, _)| k.contains("inline-"))
+        .map(|(_, v)| v)
+        .collect();
+    assert!(
+        inline.iter().any(|v| *v == "mysecretpassword")
+            && inline.iter().any(|v| *v == "marker-secret")
+    );
+    let volume = pod(&job)
+        .volumes
+        .iter()
+        .flatten()
+        .find(|v| v.name == "gobackup-secrets")
+        .unwrap();
+    let sources = volume.projected.as_ref().unwrap().sources.as_ref().unwrap();
+    assert_eq!(
+        sources.iter().filter(|s| s.downward_api.is_some()).count(),
+        inline.len()
+    );
+}
+
+#[test]
+fn the_originals_status_fields_keep_their_meaning() {
+    let at = to_k8s(parse_rfc3339("2025-01-11T00:00:09Z").unwrap());
+    let mut bad = Run::new("nightly-2", Trigger::Schedule, RunResult::Failed);
+    bad.completion_time = Some(at.clone());
+    bad.message = "why".into();
+    let mut engine = ScheduleStatus {
+        runs: vec![bad],
+        consecutive_failures: Some(1),
+        last_successful_time: Some(at.clone()),
+        totals: Some(crds::status::Totals {
+            due: 8,
+            succeeded: 7,
+            failed: 1,
+            ..Default::default()
+        }),
+        ..ScheduleStatus::default()
+    };
+    for n in 0..9 {
+        let name = format!("old-{n}");
+        let mut run = Run::new(name, Trigger::Schedule, RunResult::Succeeded);
+        run.slot = Some(at.clone());
+        engine.runs.push(run);
+    }
+    let mut status = json!({});
+    status::decorate(&mut status, &engine);
+    assert_eq!(status["phase"], "Failed");
+    assert_eq!(status["lastRun"]["jobName"], "nightly-2");
+    assert_eq!(status["lastRun"]["message"], "why");
+    assert_eq!(status["recentRuns"].as_array().unwrap().len(), 5);
+    assert_eq!(
+        (
+            status["failureCount"].clone(),
+            status["successCount"].clone()
+        ),
+        (json!(1), json!(7))
+    );
+    assert_eq!(status["lastBackupTime"], json!(at));
+    assert_eq!(status["lastSuccessfulBackupTime"], json!(at));
+}
