@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crds::condition::reason::INVALID_SPEC;
 use crds::labels::{MANAGER, RESUME_AT};
 use crds::report::clean;
-use crds::run::MAX_MESSAGE;
+use crds::run::{MAX_MESSAGE, Trigger};
 use crds::time::parse_rfc3339;
 use crds::{ScheduleStatus, labels};
 use k8s_openapi::api::batch::v1::Job;
@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use crate::context::Context;
 use crate::controller::{Kind, job_digest};
-use crate::engine::{EventSpec, JobDigest, Object, Plan, Seed, StartFailure, Step};
+use crate::engine::{EventSpec, JobDigest, Object, Plan, Seed, StartFailure, Step, Stranger};
 use crate::event;
 use crate::metrics::Write;
 
@@ -45,6 +45,8 @@ pub(crate) struct Changes {
     pub(crate) jobs: Vec<JobDigest>,
     /// UIDs of Jobs whose deletion was answered.
     pub(crate) deleted: Vec<String>,
+    /// UIDs of Jobs of another program that were labelled.
+    pub(crate) taken_over: Vec<String>,
     /// Starts that failed.
     pub(crate) failures: Vec<StartFailure>,
     /// The object, as answered.
@@ -117,6 +119,7 @@ pub(crate) async fn apply(
             Step::RemoveAnnotations(pairs) => {
                 remove_annotations(ctx, target, pairs, changes).await?
             }
+            Step::LabelJob(stranger) => label(ctx, target, stranger, changes).await?,
             Step::Resume { at } => resume(ctx, target, at, changes).await?,
             Step::Event(spec) => report(ctx, target, spec, now).await,
         }
@@ -340,6 +343,45 @@ async fn delete(
         Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Takes over a Job of another program.
+async fn label(
+    ctx: &Context,
+    target: &Target<'_>,
+    stranger: &Stranger,
+    changes: &mut Changes,
+) -> Result<(), ApplyError> {
+    let trigger = if stranger.scheduled_at.is_some() {
+        Trigger::Schedule
+    } else {
+        Trigger::Manual
+    };
+    let patch = Patch::Merge(json!({"metadata": {
+        "uid": stranger.uid,
+        "labels": {labels::OWNER_UID: target.object.uid},
+        "annotations": {
+            labels::SCHEDULED_AT: stranger.scheduled_at,
+            labels::TRIGGER: trigger.as_str(),
+        },
+    }}));
+    let api = jobs(ctx, target);
+    let params = patch_params();
+    match write(
+        ctx,
+        "patch",
+        "jobs",
+        api.patch(&stranger.name, &params, &patch),
+    )
+    .await
+    {
+        Ok(job) => changes.jobs.extend(job_digest(&job)),
+        // Gone, or another Job has the name by now.
+        Err(error) if matches!(error.code(), Some(404 | 409 | 422)) => {}
+        Err(error) => return Err(error),
+    }
+    changes.taken_over.push(stranger.uid.to_string());
+    Ok(())
 }
 
 /// Removes annotations that still have the values that were answered.

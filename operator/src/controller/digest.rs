@@ -9,12 +9,12 @@ use crds::time::{from_k8s, parse_rfc3339};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
-use kube::core::DynamicObject;
+use kube::core::{ApiResource, DynamicObject};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::kind::ManagedPaths;
-use crate::engine::{Ended, JobDigest, JobOutcome, Object, PodDigest};
+use crate::engine::{Ended, JobDigest, JobOutcome, Object, PodDigest, Stranger};
 
 /// Annotations whose prefix is ours, and only so long, are kept.
 const MAX_ANNOTATION: usize = 8 * 1024;
@@ -50,7 +50,6 @@ impl KeptMeta {
     pub(crate) fn namespace(&self) -> &str {
         &self.namespace
     }
-
 
     pub(crate) fn into_object(self, kind: String) -> Object {
         Object {
@@ -123,6 +122,42 @@ pub(crate) fn owner_of(meta: &ObjectMeta) -> Option<&str> {
         .as_ref()?
         .get(labels::OWNER_UID)
         .map(String::as_str)
+}
+
+/// Annotations in which other programs note the slot of a Job.
+const OTHERS_SLOTS: [&str; 2] = [
+    "batch.tutorial.kubebuilder.io/scheduled-at",
+    "batch.kubernetes.io/cronjob-scheduled-timestamp",
+];
+
+/// UID of the controlling owner, if it is of this group and kind.
+pub(crate) fn controlled_by<'a>(
+    meta: &'a ObjectMeta,
+    resources: &[ApiResource],
+) -> Option<&'a str> {
+    let owners = meta.owner_references.as_deref()?;
+    let owner = owners.iter().find(|o| o.controller == Some(true))?;
+    let group = owner
+        .api_version
+        .split_once('/')
+        .map_or("", |(group, _)| group);
+    let ours = resources
+        .iter()
+        .any(|r| r.kind == owner.kind && r.group == group);
+    ours.then_some(owner.uid.as_str())
+}
+
+/// Cuts a Job of another program.
+pub(crate) fn stranger(meta: &ObjectMeta) -> Option<Stranger> {
+    let notes = meta.annotations.as_ref();
+    let slot = OTHERS_SLOTS.iter().find_map(|key| notes?.get(*key));
+    Some(Stranger {
+        name: meta.name.as_deref()?.into(),
+        uid: meta.uid.as_deref()?.into(),
+        scheduled_at: slot
+            .filter(|text| parse_rfc3339(text).is_some())
+            .map(|text| text.as_str().into()),
+    })
 }
 
 /// Cuts a Job that carries our label.

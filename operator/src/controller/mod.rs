@@ -4,6 +4,7 @@
 mod crash;
 mod digest;
 mod kind;
+mod limits;
 mod queue;
 mod series;
 mod store;
@@ -38,6 +39,9 @@ pub(crate) use self::digest::job as job_digest;
 /// Most often that a reconcile is repeated within itself.
 const ROUNDS: usize = 3;
 
+/// Conflicts in a row that are tried again at once.
+const QUICK_RETRIES: u32 = 5;
+
 /// The controller.
 pub struct Controller {
     ctx: Context,
@@ -45,6 +49,7 @@ pub struct Controller {
     resources: Vec<ApiResource>,
     store: SharedStore,
     queue: Arc<Queue>,
+    limits: limits::Limits,
     /// Lists still to be read; below zero if one was read before all were begun.
     unsynced: tokio::sync::watch::Sender<Option<i64>>,
 }
@@ -73,6 +78,7 @@ impl Controller {
             kinds,
             store: Arc::new(Store::default()),
             queue: Arc::new(Queue::default()),
+            limits: limits::Limits::default(),
             unsynced: tokio::sync::watch::Sender::new(None),
         });
         series::publish(&controller);
@@ -114,8 +120,7 @@ impl Controller {
 
     /// One list was read.
     fn synced(&self) {
-        self.unsynced
-            .send_modify(|n| *n = Some(n.unwrap_or(0) - 1));
+        self.unsynced.send_modify(|n| *n = Some(n.unwrap_or(0) - 1));
     }
 
     /// Wakes objects by the wall clock, looked at again at least every ten seconds: it may jump.
@@ -168,7 +173,8 @@ impl Controller {
             return;
         }
         let conflict = matches!(&error, ReconcileError::Apply(e) if e.code() == Some(409));
-        if conflict {
+        let failures = self.queue.failed(key);
+        if conflict && failures <= QUICK_RETRIES {
             // The newer object was read already.
             self.ctx
                 .metrics
@@ -183,10 +189,9 @@ impl Controller {
             .reconciles
             .get_or_create(&label("error"))
             .inc();
-        let failures = self.queue.failed(key);
         let wait = TimeDelta::milliseconds((250_i64 << failures.min(10)).min(120_000));
         tracing::warn!(error = %chain(&error), uid = %key, failures, "reconcile failed; it is tried again");
-        self.queue.wake_at(key, Some(self.ctx.clock.now() + wait));
+        self.queue.wake_by(key, self.ctx.clock.now() + wait);
     }
 
     fn object_gone(&self, uid: &str) {
@@ -194,8 +199,11 @@ impl Controller {
         self.queue.forget(&key);
     }
 
-    /// A Job changed; one that ended may make room for others.
-    fn job_news(&self, key: Key, _ended: bool) {
+    /// A Job changed; one that ended may make room for a run that waits for a place.
+    fn job_news(&self, key: Key, ended: bool) {
+        if ended && let Some(next) = self.limits.next() {
+            self.queue.push(next, Priority::Due);
+        }
         self.queue.push(key, Priority::Follow);
     }
 
@@ -225,6 +233,12 @@ impl Controller {
             }
             self.add_conditions(&view, &observed, &mut plan, now);
             self.queue.wake_at(key, plan.wake);
+            self.limits.hold(key, &plan);
+            let Some(_place) = self.place(key, &observed, &plan) else {
+                // Others took the last place since this was observed.
+                self.queue.push(key.clone(), Priority::Due);
+                return Ok(());
+            };
             let changed = self.apply(key, &view, &observed, &plan, now).await?;
             if changed {
                 self.queue.push(key.clone(), Priority::Follow);
@@ -252,6 +266,8 @@ impl Controller {
         };
         Ok(Observed {
             room: self.room(&object.namespace),
+            foreign: foreign(view),
+            strangers: view.strangers.clone(),
             object,
             settings,
             problems,
@@ -259,7 +275,6 @@ impl Controller {
             jobs: view.jobs.clone(),
             pods: view.pods.clone(),
             failures: view.failures.clone(),
-            foreign: view.foreign.clone(),
             live,
             leading_since: since,
         })
@@ -305,14 +320,43 @@ impl Controller {
         if total.is_none() && here.is_none() {
             return Room::default();
         }
+        let starting = self.limits.starting(namespace);
+        self.room_with(namespace, starting)
+    }
+
+    /// The room left with so many starts in flight, in all and in the namespace.
+    fn room_with(&self, namespace: &str, (starting, starting_here): (usize, usize)) -> Room {
+        let config = &self.ctx.config;
+        let (total, here) = (config.max_active_runs, config.max_active_runs_per_namespace);
         let (all, in_namespace) = self.store.active_runs(namespace);
         Room {
-            total: total.map(|most| Limit { most, active: all }),
+            total: total.map(|most| Limit {
+                most,
+                active: all + starting,
+            }),
             namespace: here.map(|most| Limit {
                 most,
-                active: in_namespace,
+                active: in_namespace + starting_here,
             }),
         }
+    }
+
+    /// Takes a place for the run a plan starts, if there are limits; `None` if there is none left.
+    fn place(
+        &self,
+        key: &Key,
+        observed: &Observed,
+        plan: &engine::Plan,
+    ) -> Option<limits::Place<'_>> {
+        let starts = plan.starts();
+        let limited = observed.room != Room::default();
+        if starts == 0 || !limited {
+            return Some(self.limits.no_place());
+        }
+        let namespace = &observed.object.namespace;
+        self.limits.take(key, namespace, |all, here| {
+            self.room_with(namespace, (all, here)).full().is_none()
+        })
     }
 
     async fn read_live(
@@ -377,6 +421,10 @@ impl Controller {
         }
         for uid in changes.deleted {
             self.store.job_deleting(key, &uid);
+        }
+        for uid in changes.taken_over {
+            changed = true;
+            self.store.remove_stranger(key, &uid);
         }
         for failure in changes.failures {
             changed = true;
@@ -449,4 +497,19 @@ impl Controller {
         self.take_object(view.kind, object);
         Ok(())
     }
+}
+
+/// What other controllers do to the object, with the remedy. Jobs that were there at first sight
+/// are taken over; one that comes later means that its maker still works.
+fn foreign(view: &View) -> Option<String> {
+    if let Some(name) = view.cron_jobs.first() {
+        return Some(format!(
+            "CronJob {name} belongs to this object and starts its backups; stop the controller that made it, then `kubectl delete cronjob {name}` or suspend it"
+        ));
+    }
+    let name = &view.strangers.first()?.name;
+    let seen_before = !view.kept.status["accountedUntil"].is_null();
+    seen_before.then(|| format!(
+        "another controller made Job {name} for this object; stop that controller, then `kubectl delete job {name}`"
+    ))
 }

@@ -105,6 +105,14 @@ impl Queue {
         self.timer.notify_one();
     }
 
+    /// Wakes a key again at the latest by `at`; an earlier wake-up stays.
+    pub(crate) fn wake_by(&self, key: &Key, at: DateTime<Utc>) {
+        let set = self.lock().timer_of.get(key).copied();
+        if set.is_none_or(|set| set > at) {
+            self.wake_at(key, Some(at));
+        }
+    }
+
     /// Forgets a key whose object is gone.
     pub(crate) fn forget(&self, key: &Key) {
         self.wake_at(key, None);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::digest::Kept;
 use super::queue::Key;
-use crate::engine::{JobDigest, PodDigest, StartFailure};
+use crate::engine::{JobDigest, PodDigest, StartFailure, Stranger};
 use crate::metrics::{Live, Series};
 
 /// One object and what belongs to it.
@@ -19,7 +19,9 @@ struct Entry {
     jobs: Vec<JobDigest>,
     pods: Vec<PodDigest>,
     failures: Vec<StartFailure>,
-    foreign: Option<Box<str>>,
+    strangers: Vec<Stranger>,
+    /// CronJobs that act on the object: UID and name.
+    cron_jobs: Vec<(Box<str>, Box<str>)>,
     /// What /metrics shows of the object; made at a scrape, dropped when the object changes.
     series: Option<Arc<Series>>,
 }
@@ -30,7 +32,8 @@ impl Entry {
     }
 
     fn is_empty(&self) -> bool {
-        self.object.is_none() && self.jobs.is_empty() && self.pods.is_empty()
+        let none = self.jobs.is_empty() && self.pods.is_empty();
+        none && self.object.is_none() && self.strangers.is_empty() && self.cron_jobs.is_empty()
     }
 }
 
@@ -42,7 +45,9 @@ pub(crate) struct View {
     pub(crate) jobs: Vec<JobDigest>,
     pub(crate) pods: Vec<PodDigest>,
     pub(crate) failures: Vec<StartFailure>,
-    pub(crate) foreign: Option<String>,
+    pub(crate) strangers: Vec<Stranger>,
+    /// Names of CronJobs that act on the object.
+    pub(crate) cron_jobs: Vec<Box<str>>,
 }
 
 /// The store.
@@ -93,7 +98,6 @@ impl Store {
             entry.object = None;
             entry.resource_version = Box::default();
             entry.failures = Vec::new();
-            entry.foreign = None;
             entry.series = None;
         })
         .0
@@ -188,10 +192,67 @@ impl Store {
         self.entry(uid, |entry| entry.jobs = jobs);
     }
 
-    /// Notes who else acts on the object.
-    pub(crate) fn set_foreign(&self, uid: &str, foreign: Option<String>) -> Key {
-        self.entry(uid, |entry| entry.foreign = foreign.map(Into::into))
-            .0
+    /// Notes a Job the object owns that does not carry our label. True if it is news.
+    pub(crate) fn set_stranger(
+        &self,
+        uid: &str,
+        namespace: &str,
+        stranger: Stranger,
+    ) -> (Key, bool) {
+        self.entry(uid, |entry| {
+            if entry.namespace.is_empty() {
+                entry.namespace = namespace.into();
+            }
+            let news = !entry.strangers.contains(&stranger);
+            entry.strangers.retain(|s| s.uid != stranger.uid);
+            entry.strangers.push(stranger);
+            news
+        })
+    }
+
+    /// Forgets such a Job. True if it was known.
+    pub(crate) fn remove_stranger(&self, uid: &str, job_uid: &str) -> (Key, bool) {
+        self.entry(uid, |entry| {
+            let before = entry.strangers.len();
+            entry.strangers.retain(|s| *s.uid != *job_uid);
+            entry.strangers.len() < before
+        })
+    }
+
+    /// Notes a CronJob that acts on the object, or that it does no more. True if it is news.
+    pub(crate) fn set_cron_job(
+        &self,
+        uid: &str,
+        namespace: &str,
+        cron_job: (&str, &str),
+        acts: bool,
+    ) -> (Key, bool) {
+        self.entry(uid, |entry| {
+            if entry.namespace.is_empty() {
+                entry.namespace = namespace.into();
+            }
+            let known = entry.cron_jobs.iter().any(|(u, _)| **u == *cron_job.0);
+            entry.cron_jobs.retain(|(u, _)| **u != *cron_job.0);
+            if acts {
+                entry.cron_jobs.push((cron_job.0.into(), cron_job.1.into()));
+            }
+            known != acts
+        })
+    }
+
+    /// Owners and UIDs of Jobs without our label and of CronJobs in a scope.
+    pub(crate) fn others(&self, scope: Option<&str>, cron_jobs: bool) -> Vec<(Key, Box<str>)> {
+        let entries = self.lock();
+        let mut found = vec![];
+        for (key, entry) in entries.iter().filter(|(_, e)| e.is_in(scope)) {
+            let uids: Vec<Box<str>> = if cron_jobs {
+                entry.cron_jobs.iter().map(|(uid, _)| uid.clone()).collect()
+            } else {
+                entry.strangers.iter().map(|s| s.uid.clone()).collect()
+            };
+            found.extend(uids.into_iter().map(|uid| (key.clone(), uid)));
+        }
+        found
     }
 
     /// A copy to plan from; `None` if the object is unknown or gone.
@@ -205,7 +266,12 @@ impl Store {
             jobs: entry.jobs.clone(),
             pods: entry.pods.clone(),
             failures: entry.failures.clone(),
-            foreign: entry.foreign.as_deref().map(str::to_owned),
+            strangers: entry.strangers.clone(),
+            cron_jobs: entry
+                .cron_jobs
+                .iter()
+                .map(|(_, name)| name.clone())
+                .collect(),
         })
     }
 
@@ -273,7 +339,7 @@ impl Store {
         let entries = self.lock();
         let (mut all, mut here) = (0, 0);
         for entry in entries.values() {
-            let active = entry.jobs.iter().filter(|j| j.is_active()).count();
+            let active = entry.jobs.iter().filter(|j| j.is_run()).count();
             all += active;
             here += if *entry.namespace == *namespace {
                 active

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
-use kube::core::DynamicObject;
+use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use serde::de::DeserializeOwned;
@@ -35,13 +35,11 @@ async fn follow<K, F>(
     api: Api<K>,
     scope: Option<String>,
     feed: F,
-    labels: Option<&str>,
+    config: watcher::Config,
 ) where
     K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
     F: Feed<K>,
 {
-    let mut config = watcher::Config::default().page_size(PAGE);
-    config.label_selector = labels.map(str::to_owned);
     let mut stream = watcher(api, config).default_backoff().boxed();
     let mut seen = HashSet::new();
     let mut first = true;
@@ -224,6 +222,87 @@ impl Feed<Pod> for Pods {
     }
 }
 
+/// Jobs without our label that an object of ours owns.
+struct Strangers(Arc<Controller>);
+
+impl Strangers {
+    fn remove(&self, owner: &str, uid: &str) {
+        let (key, known) = self.0.store.remove_stranger(owner, uid);
+        if known {
+            self.0.queue.push(key, Priority::Follow);
+        }
+    }
+}
+
+impl Feed<PartialObjectMeta<Job>> for Strangers {
+    fn apply(&self, job: &PartialObjectMeta<Job>) -> Option<Box<str>> {
+        let owner = digest::controlled_by(&job.metadata, &self.0.resources)?;
+        let stranger = digest::stranger(&job.metadata)?;
+        let uid = stranger.uid.clone();
+        let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
+        let (key, news) = self.0.store.set_stranger(owner, namespace, stranger);
+        if news {
+            self.0.queue.push(key, Priority::Follow);
+        }
+        Some(uid)
+    }
+
+    fn delete(&self, job: &PartialObjectMeta<Job>) {
+        let owner = digest::controlled_by(&job.metadata, &self.0.resources);
+        if let (Some(owner), Some(uid)) = (owner, &job.metadata.uid) {
+            self.remove(owner, uid);
+        }
+    }
+
+    fn retain(&self, seen: &HashSet<Box<str>>, scope: Option<&str>) {
+        for (owner, uid) in self.0.store.others(scope, false) {
+            if !seen.contains(&uid) {
+                self.remove(&owner, &uid);
+            }
+        }
+    }
+}
+
+/// CronJobs an object of ours owns.
+struct CronJobs(Arc<Controller>);
+
+impl CronJobs {
+    fn set(&self, owner: &str, namespace: &str, cron_job: (&str, &str), acts: bool) {
+        let (key, news) = self.0.store.set_cron_job(owner, namespace, cron_job, acts);
+        if news {
+            self.0.queue.push(key, Priority::Follow);
+        }
+    }
+
+    fn take(&self, cron_job: &CronJob, gone: bool) -> Option<Box<str>> {
+        let meta = &cron_job.metadata;
+        let owner = digest::controlled_by(meta, &self.0.resources)?;
+        let (uid, name) = (meta.uid.as_deref()?, meta.name.as_deref()?);
+        let suspended = cron_job.spec.as_ref().and_then(|s| s.suspend) == Some(true);
+        let namespace = meta.namespace.as_deref().unwrap_or_default();
+        self.set(owner, namespace, (uid, name), !gone && !suspended);
+        Some(uid.into())
+    }
+}
+
+impl Feed<CronJob> for CronJobs {
+    fn apply(&self, cron_job: &CronJob) -> Option<Box<str>> {
+        self.take(cron_job, false)
+    }
+
+    fn delete(&self, cron_job: &CronJob) {
+        self.take(cron_job, true);
+    }
+
+    fn retain(&self, seen: &HashSet<Box<str>>, scope: Option<&str>) {
+        for (owner, uid) in self.0.store.others(scope, true) {
+            if !seen.contains(&uid) {
+                self.set(&owner, "", (&uid, ""), false);
+            }
+        }
+    }
+}
+
 /// Starts every watch; returns how many lists must be read before the first plan.
 pub(super) fn start(controller: &Arc<Controller>, tasks: &mut tokio::task::JoinSet<()>) -> usize {
     let client = controller.ctx.client.0.clone();
@@ -233,7 +312,9 @@ pub(super) fn start(controller: &Arc<Controller>, tasks: &mut tokio::task::JoinS
     } else {
         names.iter().cloned().map(Some).collect()
     };
-    let labelled = Some(crds::labels::OWNER_UID);
+    let all = watcher::Config::default().page_size(PAGE);
+    let labelled = all.clone().labels(crds::labels::OWNER_UID);
+    let unlabelled = all.clone().labels(&format!("!{}", crds::labels::OWNER_UID));
     let mut count = 0;
     for scope in scopes {
         for (index, kind) in controller.kinds.iter().enumerate() {
@@ -246,7 +327,13 @@ pub(super) fn start(controller: &Arc<Controller>, tasks: &mut tokio::task::JoinS
                 controller: controller.clone(),
                 kind: index,
             };
-            tasks.spawn(follow(controller.clone(), api, scope.clone(), feed, None));
+            tasks.spawn(follow(
+                controller.clone(),
+                api,
+                scope.clone(),
+                feed,
+                all.clone(),
+            ));
             count += 1;
             for resource in kind.references() {
                 let api: Api<DynamicObject> = match &scope {
@@ -258,7 +345,13 @@ pub(super) fn start(controller: &Arc<Controller>, tasks: &mut tokio::task::JoinS
                     kind: index,
                     resource,
                 };
-                tasks.spawn(follow(controller.clone(), api, scope.clone(), feed, None));
+                tasks.spawn(follow(
+                    controller.clone(),
+                    api,
+                    scope.clone(),
+                    feed,
+                    all.clone(),
+                ));
                 count += 1;
             }
         }
@@ -268,7 +361,25 @@ pub(super) fn start(controller: &Arc<Controller>, tasks: &mut tokio::task::JoinS
             jobs,
             scope.clone(),
             Jobs(controller.clone()),
-            labelled,
+            labelled.clone(),
+        ));
+        let others: Api<PartialObjectMeta<Job>> = scoped(&client, scope.as_deref());
+        let feed = Strangers(controller.clone());
+        tasks.spawn(follow(
+            controller.clone(),
+            others,
+            scope.clone(),
+            feed,
+            unlabelled.clone(),
+        ));
+        let cron_jobs: Api<CronJob> = scoped(&client, scope.as_deref());
+        let feed = CronJobs(controller.clone());
+        tasks.spawn(follow(
+            controller.clone(),
+            cron_jobs,
+            scope.clone(),
+            feed,
+            all.clone(),
         ));
         let pods: Api<Pod> = scoped(&client, scope.as_deref());
         tasks.spawn(follow(
@@ -276,9 +387,9 @@ pub(super) fn start(controller: &Arc<Controller>, tasks: &mut tokio::task::JoinS
             pods,
             scope,
             Pods(controller.clone()),
-            labelled,
+            labelled.clone(),
         ));
-        count += 2;
+        count += 4;
     }
     count
 }

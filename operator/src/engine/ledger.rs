@@ -178,8 +178,12 @@ pub(super) fn trim(status: &mut ScheduleStatus) {
     }
     while bytes(status) > MAX_BYTES && status.runs.len() > 1 && drop_oldest(status) {}
     while bytes(status) > MAX_BYTES && (status.requests.len() > 1 || status.missed.len() > 1) {
-        status.requests.truncate(status.requests.len().saturating_sub(1).max(1));
-        status.missed.truncate(status.missed.len().saturating_sub(1).max(1));
+        status
+            .requests
+            .truncate(status.requests.len().saturating_sub(1).max(1));
+        status
+            .missed
+            .truncate(status.missed.len().saturating_sub(1).max(1));
     }
 }
 

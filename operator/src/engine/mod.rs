@@ -25,5 +25,6 @@ mod tests;
 
 pub use observed::{
     Ended, JobDigest, JobOutcome, Limit, Object, Observed, PodDigest, Room, Settings, StartFailure,
+    Stranger,
 };
 pub use plan::{EventSpec, Plan, Seed, Step, plan};

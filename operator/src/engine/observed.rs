@@ -29,6 +29,8 @@ pub struct Observed {
     pub failures: Vec<StartFailure>,
     /// What other controllers do to this object's Jobs, in words.
     pub foreign: Option<String>,
+    /// Jobs this object owns that do not carry our label.
+    pub strangers: Vec<Stranger>,
     /// Free places under `--max-active-runs`.
     pub room: Room,
     /// True if object and Jobs were read from the API server for this plan, past every cache.
@@ -143,6 +145,11 @@ impl JobDigest {
         self.outcome == JobOutcome::Active
     }
 
+    /// True if it is a backup that is not finished.
+    pub fn is_run(&self) -> bool {
+        self.is_active() && self.action == Action::Backup
+    }
+
     /// When it finished.
     pub fn finished(&self) -> Option<DateTime<Utc>> {
         match &self.outcome {
@@ -184,6 +191,17 @@ pub struct Ended {
     pub message: Box<str>,
     /// When.
     pub at: Option<DateTime<Utc>>,
+}
+
+/// A Job that has the object as its controller, made by another program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stranger {
+    /// Name.
+    pub name: Box<str>,
+    /// UID.
+    pub uid: Box<str>,
+    /// The slot, RFC 3339, as that program noted it.
+    pub scheduled_at: Option<Box<str>>,
 }
 
 /// A start the API server or a limit refused.

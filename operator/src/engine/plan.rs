@@ -3,10 +3,10 @@
 use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
 use crds::request::{Action, Options};
-use crds::run::Trigger;
+use crds::run::{RunResult, Trigger};
 use crds::schedule::Schedule;
 
-use super::{Observed, conditions, control, history, requests, runs, slots, start};
+use super::{Observed, Stranger, conditions, control, history, requests, runs, slots, start};
 
 /// What is to be done, as comparable data.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,23 @@ pub struct Plan {
     pub wake: Option<DateTime<Utc>>,
     /// Nothing else holds until object and Jobs are read live: observe again, then plan.
     pub needs_live: bool,
+}
+
+impl Plan {
+    /// How many backups it starts.
+    #[must_use]
+    pub fn starts(&self) -> usize {
+        let start = |s: &&Step| matches!(s, Step::CreateJob(seed) if seed.action == Action::Backup);
+        self.steps.iter().filter(start).count()
+    }
+
+    /// True if a run waits for a place under `--max-active-runs`.
+    #[must_use]
+    pub fn waits_for_room(&self) -> bool {
+        let runs = &self.status.runs;
+        runs.iter()
+            .any(|r| r.result == RunResult::Waiting && r.reason == start::LIMIT)
+    }
 }
 
 /// One write.
@@ -35,6 +52,8 @@ pub enum Step {
         /// Wait for its pods to end (a run is stopped), or not (history).
         foreground: bool,
     },
+    /// Take over a Job another program made for this object before it was first seen here.
+    LabelJob(Stranger),
     /// Remove annotations that still have these values.
     RemoveAnnotations(Vec<(String, String)>),
     /// End a suspension whose `resume-at` has this value.
@@ -144,6 +163,9 @@ pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
         wake: None,
         needs_live: false,
     };
+    if let Some(plan) = take_over(seen) {
+        return plan;
+    }
     let schedule = slots::parse(&seen.settings);
     slots::first_sight(&mut draft);
     runs::match_jobs(&mut draft);
@@ -173,6 +195,21 @@ pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
         wake: draft.wake,
         needs_live: false,
     }
+}
+
+/// First sight of an object whose Jobs another program made: they are labelled before anything is
+/// decided, so that none of their slots starts again.
+fn take_over(seen: &Observed) -> Option<Plan> {
+    let first = seen.status.accounted_until.is_none() && seen.foreign.is_none();
+    if !first || seen.strangers.is_empty() || seen.object.deleting {
+        return None;
+    }
+    Some(Plan {
+        steps: seen.strangers.iter().cloned().map(Step::LabelJob).collect(),
+        status: seen.status.clone(),
+        wake: None,
+        needs_live: false,
+    })
 }
 
 /// Observe live first; nothing is decided.

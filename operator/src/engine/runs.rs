@@ -97,6 +97,8 @@ fn enter(draft: &mut Draft<'_>, job: &JobDigest) {
         }
         Some(_) if job.is_active() => ledger::reopen(&mut draft.status, run),
         Some(_) => {}
+        // Another program's, taken over: it counts in the history alone.
+        None if job.trigger == Trigger::Manual && job.request_id.is_none() => {}
         None if left_the_list(draft, job) => {}
         None => ledger::open(&mut draft.status, run),
     }

@@ -72,7 +72,6 @@ pub(super) struct Try {
     caches: Caches,
     /// Changes taken in so far.
     cursor: usize,
-    pub(super) restarts: usize,
 }
 
 fn at(text: &str) -> DateTime<Utc> {
@@ -82,7 +81,11 @@ fn at(text: &str) -> DateTime<Utc> {
 impl Try {
     /// The story from its beginning.
     pub(super) fn new(scenario: &Scenario, fault: Option<(usize, Fault)>, caches: Caches) -> Self {
-        let mut state = State { now: at(super::BEGIN), fault, ..State::default() };
+        let mut state = State {
+            now: at(super::BEGIN),
+            fault,
+            ..State::default()
+        };
         let object = json!({
             "apiVersion": "batch.isekiro.com/v1", "kind": "MysqlBackup",
             "metadata": {"name": OBJECT}, "spec": scenario.spec,
@@ -96,7 +99,14 @@ impl Try {
         let clock = Arc::new(AtomicI64::new(state.now.timestamp_millis()));
         let server = Server::of(state);
         let controller = start(&server, &clock);
-        let mut new = Self { scenario: scenario.clone(), server, clock, controller, caches, cursor: 0, restarts: 0 };
+        let mut new = Self {
+            scenario: scenario.clone(),
+            server,
+            clock,
+            controller,
+            caches,
+            cursor: 0,
+        };
         new.load();
         new
     }
@@ -133,16 +143,27 @@ impl Try {
     }
 
     fn take(&self, change: &Change) {
-        let objects = Objects { controller: self.controller.clone(), kind: 0 };
+        let objects = Objects {
+            controller: self.controller.clone(),
+            kind: 0,
+        };
         let jobs = Jobs(self.controller.clone());
         match change.resource.as_str() {
             "mysqlbackups" => {
                 let object: DynamicObject = serde_json::from_value(change.object.clone()).unwrap();
-                if change.deleted { objects.delete(&object) } else { drop(objects.apply(&object)) }
+                if change.deleted {
+                    objects.delete(&object)
+                } else {
+                    drop(objects.apply(&object))
+                }
             }
             "jobs" => {
                 let job: Job = serde_json::from_value(change.object.clone()).unwrap();
-                if change.deleted { jobs.delete(&job) } else { drop(jobs.apply(&job)) }
+                if change.deleted {
+                    jobs.delete(&job)
+                } else {
+                    drop(jobs.apply(&job))
+                }
             }
             _ => {}
         }
@@ -152,7 +173,15 @@ impl Try {
     fn deliver(&mut self) -> bool {
         let stale = matches!(self.caches, Caches::Stale(_));
         let most = if stale { 1 } else { usize::MAX };
-        let fresh: Vec<_> = self.server.state().history.iter().skip(self.cursor).take(most).cloned().collect();
+        let fresh: Vec<_> = self
+            .server
+            .state()
+            .history
+            .iter()
+            .skip(self.cursor)
+            .take(most)
+            .cloned()
+            .collect();
         for change in &fresh {
             if self.caches != Caches::Dropping(self.cursor) {
                 self.take(change);
@@ -164,7 +193,9 @@ impl Try {
 
     /// A watch that lost a change is begun anew.
     fn relist(&mut self) -> bool {
-        let Caches::Dropping(index) = self.caches else { return false };
+        let Caches::Dropping(index) = self.caches else {
+            return false;
+        };
         let history = self.server.state().history.clone();
         if index >= history.len() {
             return false;
@@ -189,23 +220,11 @@ impl Try {
                 return;
             };
             let controller = self.controller.clone();
-            tokio::select! {
-                biased;
-                () = self.server.crash.notified() => self.restart(),
-                result = controller.reconcile(&key) => {
-                    controller.after(&key, result);
-                    controller.queue.done(&key);
-                }
-            }
+            let result = controller.reconcile(&key).await;
+            controller.after(&key, result);
+            controller.queue.done(&key);
         }
         panic!("{}: the operator does not come to rest", self.scenario.name);
-    }
-
-    /// A new process: nothing is remembered.
-    fn restart(&mut self) {
-        self.restarts += 1;
-        self.controller = start(&self.server, &self.clock);
-        self.load();
     }
 
     /// The whole story.
@@ -219,15 +238,25 @@ impl Try {
             if !gone {
                 self.work().await;
             }
-            let step = steps.get(self.server.state().steps).map(|(when, act)| (at(when), *act));
+            let step = steps
+                .get(self.server.state().steps)
+                .map(|(when, act)| (at(when), *act));
             let mut next = vec![end];
             next.extend(step.map(|(when, _)| when));
             next.extend(self.jobs_move());
-            next.extend(away.iter().flat_map(|(from, to)| [*from, *to]).filter(|t| *t > now));
+            next.extend(
+                away.iter()
+                    .flat_map(|(from, to)| [*from, *to])
+                    .filter(|t| *t > now),
+            );
             if !gone {
                 next.extend(self.controller.queue.fire(DateTime::<Utc>::MIN_UTC));
             }
-            let then = next.into_iter().min().unwrap().max(now + Duration::milliseconds(1));
+            let then = next
+                .into_iter()
+                .min()
+                .unwrap()
+                .max(now + Duration::milliseconds(1));
             if then > end {
                 return self.ending();
             }
@@ -291,19 +320,40 @@ impl Try {
         let list = |field: &str| status[field].as_array().cloned().unwrap_or_default();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let what = |run: &Value| {
-            if run["slot"].is_null() { text(&run["requestId"]) } else { text(&run["slot"]) }
+            if run["slot"].is_null() {
+                text(&run["requestId"])
+            } else {
+                text(&run["slot"])
+            }
         };
-        let mut runs: Vec<_> = list("runs").iter().map(|r| (what(r), text(&r["result"]), text(&r["reason"]))).collect();
+        let mut runs: Vec<_> = list("runs")
+            .iter()
+            .map(|r| (what(r), text(&r["result"]), text(&r["reason"])))
+            .collect();
         runs.sort();
-        let annotations = object["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
-        let jobs = state.objects.iter().filter(|((r, _), _)| r == "jobs").map(|((_, name), _)| name.clone());
+        let annotations = object["metadata"]["annotations"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        let jobs = state
+            .objects
+            .iter()
+            .filter(|((r, _), _)| r == "jobs")
+            .map(|((_, name), _)| name.clone());
         Ending {
             totals: status["totals"].clone(),
             runs,
             missed: status["missed"].clone(),
-            requests: list("requests").iter().map(|r| (text(&r["id"]), text(&r["state"]))).collect(),
+            requests: list("requests")
+                .iter()
+                .map(|r| (text(&r["id"]), text(&r["state"])))
+                .collect(),
             accounted: status["accountedUntil"].clone(),
-            annotations: annotations.keys().filter(|k| k.starts_with(labels::PREFIX)).cloned().collect(),
+            annotations: annotations
+                .keys()
+                .filter(|k| k.starts_with(labels::PREFIX))
+                .cloned()
+                .collect(),
             jobs: jobs.collect(),
             suspended: object["spec"]["suspend"].clone(),
             created: state.created.clone(),
@@ -318,14 +368,21 @@ impl Try {
 /// A new process.
 fn start(server: &Server, clock: &Arc<AtomicI64>) -> Arc<Controller> {
     let read = clock.clone();
-    let clock = Clock::new(move || DateTime::from_timestamp_millis(read.load(Ordering::SeqCst)).unwrap());
+    let clock =
+        Clock::new(move || DateTime::from_timestamp_millis(read.load(Ordering::SeqCst)).unwrap());
     let ctx = Context {
         client: ApiClient(server.client()),
         leadership: Leadership::always(clock.now()),
         clock,
-        config: Arc::new(Config { instance: "test".into(), workers: 1, ..Config::default() }),
+        config: Arc::new(Config {
+            instance: "test".into(),
+            workers: 1,
+            ..Config::default()
+        }),
         metrics: Metrics::default(),
     };
-    let kind = MysqlBackups { runner_image: "backup-runner:test".into() };
+    let kind = MysqlBackups {
+        runner_image: "backup-runner:test".into(),
+    };
     Controller::new(ctx, vec![Box::new(kind)])
 }

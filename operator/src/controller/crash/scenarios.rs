@@ -9,8 +9,11 @@ use super::driver::{Act, Ending, OBJECT, Scenario};
 use super::server::{State, status_body};
 
 fn spec(more: Value) -> Value {
-    let mut spec = json!({"schedule": "*/10 * * * *", "image": "dump:v1", "successfulJobsHistoryLimit": 10});
-    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let mut spec =
+        json!({"schedule": "*/10 * * * *", "image": "dump:v1", "successfulJobsHistoryLimit": 10});
+    spec.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     spec
 }
 
@@ -30,7 +33,8 @@ fn ask(state: &mut State, action: Action, id: &str, change: impl FnOnce(&mut Req
     let mut request = Request::new(action, id, "alice", state.now);
     change(&mut request);
     state.change("mysqlbackups", OBJECT, |o| {
-        o["metadata"]["annotations"][Request::annotation_key(id)] = json!(request.annotation_value());
+        o["metadata"]["annotations"][Request::annotation_key(id)] =
+            json!(request.annotation_value());
     });
 }
 
@@ -39,7 +43,9 @@ fn set(state: &mut State, field: &str, value: Value) {
 }
 
 fn note(state: &mut State, key: &str, value: &str) {
-    state.change("mysqlbackups", OBJECT, |o| o["metadata"]["annotations"][key] = json!(value));
+    state.change("mysqlbackups", OBJECT, |o| {
+        o["metadata"]["annotations"][key] = json!(value)
+    });
 }
 
 fn job(slot: &str) -> String {
@@ -52,58 +58,142 @@ pub(super) fn all() -> Vec<Scenario> {
         scenario("history", json!({"successfulJobsHistoryLimit": 1}), vec![]),
         scenario("forbid", json!({"concurrencyPolicy": "Forbid"}), vec![]),
         scenario("replace", json!({"concurrencyPolicy": "Replace"}), vec![]),
-        scenario("manual", json!({"schedule": "@daily"}), vec![("2025-01-15T10:05:00Z", |s| ask(s, Action::Backup, "r1", |_| {}))]),
-        scenario("queue", json!({"concurrencyPolicy": "Forbid"}), vec![("2025-01-15T10:11:00Z", |s| ask(s, Action::Backup, "r1", |r| r.options.queue = true))]),
-        scenario("refused", json!({"concurrencyPolicy": "Forbid"}), vec![("2025-01-15T10:11:00Z", |s| ask(s, Action::Backup, "r1", |_| {}))]),
-        scenario("cancel", json!({}), vec![("2025-01-15T10:11:00Z", |s| ask(s, Action::Cancel, "c1", |_| {}))]),
-        scenario("squatter", json!({}), vec![("2025-01-15T10:09:00Z", |s| {
-            let name = job("2025-01-15T10:10:00Z");
-            s.put("jobs", json!({"metadata": {"name": name}}));
-        })]),
-        scenario("quota", json!({}), vec![
-            ("2025-01-15T10:09:00Z", |s| s.refuse = Some((403, status_body(403, "Forbidden", "exceeded quota: jobs")))),
-            ("2025-01-15T10:12:00Z", |s| s.refuse = None),
-        ]),
-        scenario("terminating", json!({}), vec![
-            ("2025-01-15T10:09:00Z", |s| {
-                let mut body = status_body(403, "Forbidden", "namespace is being terminated");
-                body["details"] = json!({"causes": [{"reason": "NamespaceTerminating", "message": "", "field": "metadata.namespace"}]});
-                s.refuse = Some((403, body));
-            }),
-            ("2025-01-15T10:12:00Z", |s| s.refuse = None),
-        ]),
-        scenario("deleted by hand", json!({}), vec![("2025-01-15T10:11:00Z", |s| s.remove("jobs", &job("2025-01-15T10:10:00Z")))]),
-        scenario("status wiped", json!({}), vec![("2025-01-15T10:15:00Z", |s| s.change("mysqlbackups", OBJECT, |o| o["status"] = json!({})))]),
-        scenario("suspend and resume", json!({}), vec![
-            ("2025-01-15T10:05:00Z", |s| set(s, "suspend", json!(true))),
-            ("2025-01-15T10:25:00Z", |s| set(s, "suspend", json!(false))),
-        ]),
-        scenario("resume without the missed run", json!({}), vec![
-            ("2025-01-15T10:05:00Z", |s| set(s, "suspend", json!(true))),
-            ("2025-01-15T10:25:00Z", |s| {
-                note(s, labels::SKIP_SLOTS_UNTIL, "2025-01-15T10:25:00Z");
-                set(s, "suspend", json!(false));
-            }),
-        ]),
-        scenario("resume at", json!({}), vec![("2025-01-15T10:05:00Z", |s| {
-            note(s, labels::RESUME_AT, "2025-01-15T10:25:00Z");
-            set(s, "suspend", json!(true));
-        })]),
-        scenario("edit", json!({}), vec![("2025-01-15T10:15:00Z", |s| {
-            note(s, labels::SCHEDULE_SINCE, "2025-01-15T10:15:00Z");
-            set(s, "schedule", json!("5,12,32 * * * *"));
-        })]),
-        scenario("probe", json!({"schedule": "@daily", "image": "backup-runner:test"}), vec![("2025-01-15T10:05:00Z", |s| ask(s, Action::Probe, "p1", |_| {}))]),
-        scenario("bad spec mended", json!({"schedule": "61 * * * *"}), vec![("2025-01-15T10:15:00Z", |s| set(s, "schedule", json!("*/10 * * * *")))]),
+        scenario(
+            "manual",
+            json!({"schedule": "@daily"}),
+            vec![("2025-01-15T10:05:00Z", |s| {
+                ask(s, Action::Backup, "r1", |_| {})
+            })],
+        ),
+        scenario(
+            "queue",
+            json!({"concurrencyPolicy": "Forbid"}),
+            vec![("2025-01-15T10:11:00Z", |s| {
+                ask(s, Action::Backup, "r1", |r| r.options.queue = true)
+            })],
+        ),
+        scenario(
+            "refused",
+            json!({"concurrencyPolicy": "Forbid"}),
+            vec![("2025-01-15T10:11:00Z", |s| {
+                ask(s, Action::Backup, "r1", |_| {})
+            })],
+        ),
+        scenario(
+            "cancel",
+            json!({}),
+            vec![("2025-01-15T10:11:00Z", |s| {
+                ask(s, Action::Cancel, "c1", |_| {})
+            })],
+        ),
+        scenario(
+            "squatter",
+            json!({}),
+            vec![("2025-01-15T10:09:00Z", |s| {
+                let name = job("2025-01-15T10:10:00Z");
+                s.put("jobs", json!({"metadata": {"name": name}}));
+            })],
+        ),
+        scenario(
+            "quota",
+            json!({}),
+            vec![
+                ("2025-01-15T10:09:00Z", |s| {
+                    s.refuse = Some((403, status_body(403, "Forbidden", "exceeded quota: jobs")))
+                }),
+                ("2025-01-15T10:12:00Z", |s| s.refuse = None),
+            ],
+        ),
+        scenario(
+            "terminating",
+            json!({}),
+            vec![
+                ("2025-01-15T10:09:00Z", |s| {
+                    let mut body = status_body(403, "Forbidden", "namespace is being terminated");
+                    body["details"] = json!({"causes": [{"reason": "NamespaceTerminating", "message": "", "field": "metadata.namespace"}]});
+                    s.refuse = Some((403, body));
+                }),
+                ("2025-01-15T10:12:00Z", |s| s.refuse = None),
+            ],
+        ),
+        scenario(
+            "deleted by hand",
+            json!({}),
+            vec![("2025-01-15T10:11:00Z", |s| {
+                s.remove("jobs", &job("2025-01-15T10:10:00Z"))
+            })],
+        ),
+        scenario(
+            "status wiped",
+            json!({}),
+            vec![("2025-01-15T10:15:00Z", |s| {
+                s.change("mysqlbackups", OBJECT, |o| o["status"] = json!({}))
+            })],
+        ),
+        scenario(
+            "suspend and resume",
+            json!({}),
+            vec![
+                ("2025-01-15T10:05:00Z", |s| set(s, "suspend", json!(true))),
+                ("2025-01-15T10:25:00Z", |s| set(s, "suspend", json!(false))),
+            ],
+        ),
+        scenario(
+            "resume without the missed run",
+            json!({}),
+            vec![
+                ("2025-01-15T10:05:00Z", |s| set(s, "suspend", json!(true))),
+                ("2025-01-15T10:25:00Z", |s| {
+                    note(s, labels::SKIP_SLOTS_UNTIL, "2025-01-15T10:25:00Z");
+                    set(s, "suspend", json!(false));
+                }),
+            ],
+        ),
+        scenario(
+            "resume at",
+            json!({}),
+            vec![("2025-01-15T10:05:00Z", |s| {
+                note(s, labels::RESUME_AT, "2025-01-15T10:25:00Z");
+                set(s, "suspend", json!(true));
+            })],
+        ),
+        scenario(
+            "edit",
+            json!({}),
+            vec![("2025-01-15T10:15:00Z", |s| {
+                note(s, labels::SCHEDULE_SINCE, "2025-01-15T10:15:00Z");
+                set(s, "schedule", json!("5,12,32 * * * *"));
+            })],
+        ),
+        scenario(
+            "probe",
+            json!({"schedule": "@daily", "image": "backup-runner:test"}),
+            vec![("2025-01-15T10:05:00Z", |s| {
+                ask(s, Action::Probe, "p1", |_| {})
+            })],
+        ),
+        scenario(
+            "bad spec mended",
+            json!({"schedule": "61 * * * *"}),
+            vec![("2025-01-15T10:15:00Z", |s| {
+                set(s, "schedule", json!("*/10 * * * *"))
+            })],
+        ),
     ];
     let long = |name: &str, lasts: i64, list: &mut Vec<Scenario>| {
-        list.iter_mut().filter(|s| s.name == name).for_each(|s| s.lasts = lasts);
+        list.iter_mut()
+            .filter(|s| s.name == name)
+            .for_each(|s| s.lasts = lasts);
     };
     long("forbid", 900, &mut list);
     long("replace", 900, &mut list);
     let mut outage = scenario("outage", json!({}), vec![]);
     outage.away = Some(("2025-01-15T10:05:00Z", "2025-01-15T10:33:00Z"));
-    let mut late = scenario("outage past the deadline", json!({"startingDeadlineSeconds": 60}), vec![]);
+    let mut late = scenario(
+        "outage past the deadline",
+        json!({"startingDeadlineSeconds": 60}),
+        vec![],
+    );
     late.away = Some(("2025-01-15T10:05:00Z", "2025-01-15T10:33:00Z"));
     let mut ttl = scenario("TTL", json!({}), vec![]);
     ttl.ttl = Some(15);
@@ -117,9 +207,21 @@ pub(super) fn all() -> Vec<Scenario> {
     list
 }
 
-const SLOTS: [&str; 3] = ["2025-01-15T10:10:00Z", "2025-01-15T10:20:00Z", "2025-01-15T10:30:00Z"];
+const SLOTS: [&str; 3] = [
+    "2025-01-15T10:10:00Z",
+    "2025-01-15T10:20:00Z",
+    "2025-01-15T10:30:00Z",
+];
 
-fn totals(ending: &Ending, due: i64, succeeded: i64, failed: i64, skipped: i64, missed: i64, manual: i64) {
+fn totals(
+    ending: &Ending,
+    due: i64,
+    succeeded: i64,
+    failed: i64,
+    skipped: i64,
+    missed: i64,
+    manual: i64,
+) {
     let expected = json!({"due": due, "succeeded": succeeded, "failed": failed, "skipped": skipped, "missed": missed, "manual": manual});
     assert_eq!(ending.totals, expected, "{ending:?}");
 }
@@ -132,24 +234,85 @@ fn started(ending: &Ending, slots: &[&str]) {
 /// What the story must come to.
 pub(super) fn expected(name: &str) -> fn(&Ending) {
     match name {
-        "slots" | "TTL" => |e| { started(e, &SLOTS); totals(e, 3, 3, 0, 0, 0, 0) },
-        "history" => |e| { started(e, &SLOTS); totals(e, 3, 3, 0, 0, 0, 0); assert_eq!(e.jobs, [job(SLOTS[2])]) },
-        "forbid" => |e| { started(e, &SLOTS[..2]); totals(e, 3, 1, 0, 0, 0, 0) },
-        "replace" => |e| { started(e, &SLOTS); totals(e, 3, 0, 2, 0, 0, 0) },
-        "manual" => |e| { started(e, &["r1"]); totals(e, 0, 0, 0, 0, 0, 1); assert_eq!(e.requests, [("r1".to_owned(), "Succeeded".to_owned())]); assert!(e.annotations.is_empty()) },
-        "queue" => |e| { started(e, &[SLOTS[0], SLOTS[1], SLOTS[2], "r1"]); totals(e, 3, 3, 0, 0, 0, 1) },
-        "refused" => |e| { started(e, &SLOTS); totals(e, 3, 3, 0, 0, 0, 0); assert_eq!(e.requests, [("r1".to_owned(), "Refused".to_owned())]) },
-        "cancel" => |e| { started(e, &SLOTS); totals(e, 3, 2, 1, 0, 0, 0); assert_eq!(e.requests, [("c1".to_owned(), "Succeeded".to_owned())]) },
-        "squatter" | "quota" | "terminating" => |e| { started(e, &SLOTS); totals(e, 3, 3, 0, 0, 0, 0) },
-        "deleted by hand" => |e| { started(e, &SLOTS); totals(e, 3, 2, 1, 0, 0, 0) },
-        "status wiped" => |e| { started(e, &SLOTS); totals(e, 3, 3, 0, 0, 0, 0) },
-        "suspend and resume" | "resume at" => |e| { started(e, &SLOTS[1..]); totals(e, 3, 2, 0, 0, 1, 0); assert_eq!(e.suspended, json!(false)) },
-        "resume without the missed run" => |e| { started(e, &SLOTS[2..]); totals(e, 3, 1, 0, 2, 0, 0) },
-        "edit" => |e| { started(e, &[SLOTS[0], "2025-01-15T10:32:00Z"]); totals(e, 2, 2, 0, 0, 0, 0) },
-        "probe" => |e| { started(e, &["p1"]); totals(e, 0, 0, 0, 0, 0, 0); assert_eq!(e.requests, [("p1".to_owned(), "Succeeded".to_owned())]) },
-        "bad spec mended" => |e| { started(e, &SLOTS[1..]); totals(e, 2, 2, 0, 0, 0, 0) },
-        "outage" => |e| { started(e, &SLOTS[2..]); totals(e, 3, 1, 0, 0, 2, 0) },
-        "outage past the deadline" => |e| { started(e, &[]); totals(e, 3, 0, 0, 0, 3, 0) },
+        "slots" | "TTL" => |e| {
+            started(e, &SLOTS);
+            totals(e, 3, 3, 0, 0, 0, 0)
+        },
+        "history" => |e| {
+            started(e, &SLOTS);
+            totals(e, 3, 3, 0, 0, 0, 0);
+            assert_eq!(e.jobs, [job(SLOTS[2])])
+        },
+        "forbid" => |e| {
+            started(e, &SLOTS[..2]);
+            totals(e, 3, 1, 0, 0, 0, 0)
+        },
+        "replace" => |e| {
+            started(e, &SLOTS);
+            totals(e, 3, 0, 2, 0, 0, 0)
+        },
+        "manual" => |e| {
+            started(e, &["r1"]);
+            totals(e, 0, 0, 0, 0, 0, 1);
+            assert_eq!(e.requests, [("r1".to_owned(), "Succeeded".to_owned())]);
+            assert!(e.annotations.is_empty())
+        },
+        "queue" => |e| {
+            started(e, &[SLOTS[0], SLOTS[1], SLOTS[2], "r1"]);
+            totals(e, 3, 3, 0, 0, 0, 1)
+        },
+        "refused" => |e| {
+            started(e, &SLOTS);
+            totals(e, 3, 3, 0, 0, 0, 0);
+            assert_eq!(e.requests, [("r1".to_owned(), "Refused".to_owned())])
+        },
+        "cancel" => |e| {
+            started(e, &SLOTS);
+            totals(e, 3, 2, 1, 0, 0, 0);
+            assert_eq!(e.requests, [("c1".to_owned(), "Succeeded".to_owned())])
+        },
+        "squatter" | "quota" | "terminating" => |e| {
+            started(e, &SLOTS);
+            totals(e, 3, 3, 0, 0, 0, 0)
+        },
+        "deleted by hand" => |e| {
+            started(e, &SLOTS);
+            totals(e, 3, 2, 1, 0, 0, 0)
+        },
+        "status wiped" => |e| {
+            started(e, &SLOTS);
+            totals(e, 3, 3, 0, 0, 0, 0)
+        },
+        "suspend and resume" | "resume at" => |e| {
+            started(e, &SLOTS[1..]);
+            totals(e, 3, 2, 0, 0, 1, 0);
+            assert_eq!(e.suspended, json!(false))
+        },
+        "resume without the missed run" => |e| {
+            started(e, &SLOTS[2..]);
+            totals(e, 3, 1, 0, 2, 0, 0)
+        },
+        "edit" => |e| {
+            started(e, &[SLOTS[0], "2025-01-15T10:32:00Z"]);
+            totals(e, 2, 2, 0, 0, 0, 0)
+        },
+        "probe" => |e| {
+            started(e, &["p1"]);
+            totals(e, 0, 0, 0, 0, 0, 0);
+            assert_eq!(e.requests, [("p1".to_owned(), "Succeeded".to_owned())])
+        },
+        "bad spec mended" => |e| {
+            started(e, &SLOTS[1..]);
+            totals(e, 2, 2, 0, 0, 0, 0)
+        },
+        "outage" => |e| {
+            started(e, &SLOTS[2..]);
+            totals(e, 3, 1, 0, 0, 2, 0)
+        },
+        "outage past the deadline" => |e| {
+            started(e, &[]);
+            totals(e, 3, 0, 0, 0, 3, 0)
+        },
         other => panic!("nothing is written down for {other}"),
     }
 }

@@ -11,15 +11,10 @@ use http::{Method, Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 
 /// What happens to one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The process dies before the call takes effect.
-    CrashBefore,
-    /// The process dies after it, before the answer.
-    CrashAfter,
     /// Refused with this code, without effect.
     Refused(u16),
     /// The write takes effect, its answer is lost.
@@ -57,7 +52,6 @@ pub(super) struct State {
 #[derive(Clone, Default)]
 pub(super) struct Server {
     state: Arc<Mutex<State>>,
-    pub(super) crash: Arc<Notify>,
     /// The state before and after each call, if they are kept.
     points: Option<Arc<Mutex<Vec<[State; 2]>>>>,
 }
@@ -67,7 +61,10 @@ type Answer = (StatusCode, Value);
 impl Server {
     /// A server in this state.
     pub(super) fn of(state: State) -> Self {
-        Self { state: Arc::new(Mutex::new(state)), ..Self::default() }
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            ..Self::default()
+        }
     }
 
     /// Keeps the state before and after each call from now on.
@@ -77,7 +74,10 @@ impl Server {
 
     /// What was kept.
     pub(super) fn points(&self) -> Vec<[State; 2]> {
-        self.points.as_ref().map(|p| p.lock().unwrap().clone()).unwrap_or_default()
+        self.points
+            .as_ref()
+            .map(|p| p.lock().unwrap().clone())
+            .unwrap_or_default()
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -101,33 +101,31 @@ impl Server {
             let mut state = self.state();
             state.calls += 1;
             let at = state.calls;
-            state.fault.filter(|(n, _)| *n == at).map(|(_, fault)| fault)
+            state
+                .fault
+                .filter(|(n, _)| *n == at)
+                .map(|(_, fault)| fault)
         };
         let lost = || std::io::Error::other("connection reset");
         match fault {
-            Some(Fault::CrashBefore) => self.die().await,
             Some(Fault::Refused(code)) => return Ok(respond(refusal(code, "Refused", "no"))),
             Some(Fault::Conflict) => self.state().touch(parts.uri.path()),
             _ => {}
         }
-        let target = parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
+        let target = parts
+            .uri
+            .path_and_query()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         let before = self.points.as_ref().map(|_| self.state().clone());
         let answer = self.state().handle(&parts.method, &target, &body);
         if let (Some(points), Some(before)) = (&self.points, before) {
             points.lock().unwrap().push([before, self.state().clone()]);
         }
         match fault {
-            Some(Fault::CrashAfter) => self.die().await,
             Some(Fault::AnswerLost) => Err(lost()),
             _ => Ok(respond(answer)),
         }
-    }
-
-    /// The process is gone: nobody gets this answer.
-    async fn die(&self) -> ! {
-        self.crash.notify_one();
-        std::future::pending::<()>().await;
-        unreachable!("a process that died goes on")
     }
 }
 
@@ -141,7 +139,10 @@ pub(super) fn status_body(code: u16, reason: &str, message: &str) -> Value {
 }
 
 fn refusal(code: u16, reason: &str, message: &str) -> Answer {
-    (StatusCode::from_u16(code).unwrap(), status_body(code, reason, message))
+    (
+        StatusCode::from_u16(code).unwrap(),
+        status_body(code, reason, message),
+    )
 }
 
 /// `/apis/<group>/<version>/namespaces/<ns>/<resource>[/<name>[/<subresource>]]?<query>`.
@@ -163,7 +164,11 @@ impl State {
         self.stamp(&mut object);
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
         let deleted = false;
-        self.history.push(Arc::new(Change { resource: resource.into(), deleted, object: object.clone() }));
+        self.history.push(Arc::new(Change {
+            resource: resource.into(),
+            deleted,
+            object: object.clone(),
+        }));
         self.objects.insert((resource.into(), name), object.clone());
         object
     }
@@ -182,7 +187,9 @@ impl State {
     }
 
     pub(super) fn get(&self, resource: &str, name: &str) -> Option<Value> {
-        self.objects.get(&(resource.to_owned(), name.to_owned())).cloned()
+        self.objects
+            .get(&(resource.to_owned(), name.to_owned()))
+            .cloned()
     }
 
     /// Changes an object as another client would.
@@ -201,7 +208,11 @@ impl State {
     pub(super) fn remove(&mut self, resource: &str, name: &str) {
         if let Some(mut object) = self.objects.remove(&(resource.to_owned(), name.to_owned())) {
             self.stamp(&mut object);
-            self.history.push(Arc::new(Change { resource: resource.into(), deleted: true, object }));
+            self.history.push(Arc::new(Change {
+                resource: resource.into(),
+                deleted: true,
+                object,
+            }));
         }
     }
 
@@ -209,7 +220,9 @@ impl State {
     fn touch(&mut self, path: &str) {
         let (resource, name, ..) = split(path);
         if let Some(name) = name.filter(|_| resource == "mysqlbackups") {
-            self.change(&resource, &name, |o| o["metadata"]["labels"]["touched"] = json!("yes"));
+            self.change(&resource, &name, |o| {
+                o["metadata"]["labels"]["touched"] = json!("yes")
+            });
         }
     }
 
@@ -229,14 +242,26 @@ impl State {
     }
 
     fn list(&self, resource: &str, query: &str) -> Answer {
-        let wanted = query.split('&').find_map(|q| q.strip_prefix("labelSelector="));
-        let uid = wanted.and_then(|w| w.split("%3D").nth(1)).map(str::to_owned);
+        let wanted = query
+            .split('&')
+            .find_map(|q| q.strip_prefix("labelSelector="));
+        let uid = wanted
+            .and_then(|w| w.split("%3D").nth(1))
+            .map(str::to_owned);
         let of = |object: &&Value| {
-            uid.is_none() || object["metadata"]["labels"][labels::OWNER_UID].as_str() == uid.as_deref()
+            uid.is_none()
+                || object["metadata"]["labels"][labels::OWNER_UID].as_str() == uid.as_deref()
         };
-        let all = self.objects.iter().filter(|((r, _), _)| r == resource).map(|(_, o)| o);
+        let all = self
+            .objects
+            .iter()
+            .filter(|((r, _), _)| r == resource)
+            .map(|(_, o)| o);
         let items: Vec<Value> = all.filter(of).cloned().collect();
-        (StatusCode::OK, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
+        (
+            StatusCode::OK,
+            json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}),
+        )
     }
 
     fn create(&mut self, resource: &str, object: Value) -> Answer {
@@ -247,12 +272,18 @@ impl State {
             return (StatusCode::from_u16(*code).unwrap(), body.clone());
         }
         if self.get(resource, &name).is_some() {
-            return refusal(409, "AlreadyExists", &format!("{resource} {name:?} already exists"));
+            return refusal(
+                409,
+                "AlreadyExists",
+                &format!("{resource} {name:?} already exists"),
+            );
         }
         if resource == "jobs" {
             let notes = &object["metadata"]["annotations"];
             let of = |key: &str| notes[key].as_str().map(str::to_owned);
-            let what = of(labels::SCHEDULED_AT).or_else(|| of(labels::REQUEST_ID)).unwrap();
+            let what = of(labels::SCHEDULED_AT)
+                .or_else(|| of(labels::REQUEST_ID))
+                .unwrap();
             *self.created.entry(what).or_default() += 1;
         }
         let mut object = object;
@@ -273,11 +304,16 @@ impl State {
         }
         if options["propagationPolicy"] == "Foreground" {
             let now = rfc3339(self.now);
-            self.change(resource, name, |o| o["metadata"]["deletionTimestamp"] = json!(now));
+            self.change(resource, name, |o| {
+                o["metadata"]["deletionTimestamp"] = json!(now)
+            });
         } else {
             self.remove(resource, name);
         }
-        (StatusCode::OK, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}))
+        (
+            StatusCode::OK,
+            json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}),
+        )
     }
 
     fn patch(&mut self, resource: &str, name: &str, status: bool, body: &Value) -> Answer {
@@ -344,7 +380,10 @@ fn json_patch(object: &mut Value, ops: &Value) -> Result<(), String> {
                 let (parent, key) = path.rsplit_once('/').unwrap();
                 let key = key.replace("~1", "/").replace("~0", "~");
                 let parent = object.pointer_mut(parent).and_then(Value::as_object_mut);
-                parent.ok_or("no such path")?.remove(&key).ok_or("no such key")?;
+                parent
+                    .ok_or("no such path")?
+                    .remove(&key)
+                    .ok_or("no such key")?;
             }
             other => panic!("{other}"),
         }

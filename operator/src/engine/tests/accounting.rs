@@ -136,7 +136,8 @@ impl Told {
             .map(from_k8s)
             .unwrap();
         let begins = slots::accounted(&self.world.seen.status, since);
-        self.stretches.push((Schedule::parse(schedule, None).unwrap(), since, begins));
+        self.stretches
+            .push((Schedule::parse(schedule, None).unwrap(), since, begins));
     }
 
     /// Slots up to `until`, one by one.

@@ -43,6 +43,7 @@ pub(super) fn observed(schedule: &str, created: &str) -> Observed {
         pods: vec![],
         failures: vec![],
         foreign: None,
+        strangers: vec![],
         room: Room::default(),
         live: false,
         leading_since: t("2000-01-01T00:00:00Z"),
@@ -151,6 +152,24 @@ impl World {
                 } => {
                     self.deleted.push((name, foreground));
                     self.seen.jobs.retain(|j| *j.uid != *uid);
+                }
+                Step::LabelJob(stranger) => {
+                    self.seen.strangers.retain(|s| s.uid != stranger.uid);
+                    let seed = Seed {
+                        name: stranger.name.to_string(),
+                        trigger: if stranger.scheduled_at.is_some() {
+                            Trigger::Schedule
+                        } else {
+                            Trigger::Manual
+                        },
+                        slot: stranger.scheduled_at.as_deref().map(t),
+                        scheduled_at: None,
+                        request_id: None,
+                        action: Action::Backup,
+                        options: crds::request::Options::default(),
+                    };
+                    let job = self.job_of(&seed);
+                    self.seen.jobs.push(job);
                 }
                 Step::RemoveAnnotations(pairs) => {
                     for (key, _) in pairs {

@@ -508,3 +508,47 @@ fn thirty_runs_of_detail_stay_within_six_kilobytes() {
         Some(i32::try_from(world.started.len()).unwrap())
     );
 }
+
+#[test]
+fn jobs_of_the_program_before_are_taken_over_and_their_slots_do_not_run_again() {
+    let mut world = World::unseen("0 * * * *", "2025-01-01T00:30:00Z")
+        .with(|s| s.concurrency = ConcurrencyPolicy::Forbid);
+    let stranger = |name: &str, at: Option<&str>| Stranger {
+        name: name.into(),
+        uid: name.into(),
+        scheduled_at: at.map(Into::into),
+    };
+    world.seen.strangers = vec![
+        stranger("shop-1735696800", Some("2025-01-01T02:00:00Z")),
+        stranger("by-hand", None),
+    ];
+    world.seen.status.last_schedule_time = Some(crds::time::to_k8s(t("2025-01-01T01:00:00Z")));
+    world.at("2025-01-01T02:10:00Z");
+    assert_eq!(world.started.len(), 0, "02:00 is theirs and still runs");
+    let totals = world.seen.status.totals.unwrap();
+    assert_eq!(
+        (totals.due, totals.manual, world.seen.status.active_count),
+        (1, 0, Some(2))
+    );
+    world.finish_all();
+    world.live_to(t("2025-01-01T03:00:00Z"));
+    assert_eq!(world.slots(), ["2025-01-01T03:00:00Z"]);
+}
+
+#[test]
+fn while_another_controller_acts_nothing_is_started_and_it_is_named() {
+    let mut world = hourly();
+    world.seen.foreign = Some("CronJob shop runs backups of this object".into());
+    world.at("2025-01-01T01:10:00Z");
+    assert_eq!(world.started.len(), 0);
+    assert_eq!(
+        world.condition("Accepted"),
+        ("False".into(), "ForeignController".into())
+    );
+    assert_eq!(world.reasons(), ["ForeignController"]);
+    world.ask(Action::Backup, "r", |_| {});
+    assert!(request(&world, "r").1.contains("CronJob shop"));
+    world.seen.foreign = None;
+    world.at("2025-01-01T01:20:00Z");
+    assert_eq!(world.slots(), ["2025-01-01T01:00:00Z"]);
+}
