@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crds::labels::{SCHEDULE_SINCE, SUSPENDED_BY, SUSPENDED_SINCE};
 use crds::request::{Action, Request};
 use crds::time::parse_rfc3339;
-use e2e::{Namespace, cluster, wait_for};
+use e2e::{Namespace, Output, cluster, wait_for};
 use serde_json::{Value, json};
 
 const ORIGINAL: &str = include_str!("../../../deploy/samples/mysqlbackup-original.yaml");
@@ -118,6 +118,29 @@ fn served(ns: &Namespace) {
     });
 }
 
+/// An operator without webhooks for as long as it lives.
+struct WebhooksOff;
+
+fn set_webhooks(value: &str) -> Output {
+    let setting = format!("ENABLE_WEBHOOKS={value}");
+    let deployment = "deployment/backup-operator";
+    cluster().kubectl(&["-n", "backup-system", "set", "env", deployment, &setting])
+}
+
+impl WebhooksOff {
+    fn begin() -> Self {
+        set_webhooks("false").ok();
+        Self
+    }
+}
+
+impl Drop for WebhooksOff {
+    fn drop(&mut self) {
+        // A test that failed already says why.
+        let _ = set_webhooks("true");
+    }
+}
+
 fn annotations(object: &Value) -> Value {
     object["metadata"]["annotations"].clone()
 }
@@ -160,14 +183,7 @@ fn twelve_wrong_manifests_print_twelve_messages() {
 fn without_webhooks_the_same_twelve_end_as_conditions() {
     let _alone = alone();
     let ns = cluster().namespace("e2e-webhook-off");
-    let set = |value: &str| {
-        let setting = format!("ENABLE_WEBHOOKS={value}");
-        let deployment = "deployment/backup-operator";
-        let kubectl = |args: &[&str]| cluster().kubectl(&[&["-n", "backup-system"], args].concat());
-        kubectl(&["set", "env", deployment, &setting]).ok();
-        kubectl(&["rollout", "status", deployment, "--timeout=60s"]).ok();
-    };
-    set("false");
+    let off = WebhooksOff::begin();
     for (name, fields, _, _) in TWELVE {
         wait_for("the webhook of the old pod is gone", 60, || {
             (ns.try_apply(&manifest(name, fields)).code == 0).then_some(())
@@ -188,7 +204,16 @@ fn without_webhooks_the_same_twelve_end_as_conditions() {
         );
     }
     assert!(ns.jobs().is_empty());
-    set("true");
+    drop(off);
+    let rolled_out = [
+        "-n",
+        "backup-system",
+        "rollout",
+        "status",
+        "deployment/backup-operator",
+        "--timeout=120s",
+    ];
+    cluster().kubectl(&rolled_out).ok();
     served(&ns);
     // They stay editable, with a warning, and can be put right.
     let labelled = ns.kubectl(&["label", "mysqlbackup", "tz", "team=a"]).ok();
