@@ -114,3 +114,54 @@ async fn serve(address: SocketAddr, routes: Router, stop: CancellationToken) -> 
         .await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+    use futures::StreamExt as _;
+    use prometheus_client::metrics::family::Family;
+    use prometheus_client::metrics::gauge::Gauge;
+
+    use super::*;
+
+    fn many() -> Metrics {
+        let many = Family::<Vec<(String, String)>, Gauge>::default();
+        for n in 0..5000 {
+            many.get_or_create(&vec![("name".to_owned(), format!("object-{n}"))])
+                .set(n);
+        }
+        Metrics::new(|registry| registry.register("many", "Many", many))
+    }
+
+    #[tokio::test]
+    async fn a_large_text_comes_whole_and_in_pieces() {
+        let metrics = many();
+        let mut chunks = stream(metrics.clone()).into_data_stream();
+        let (mut whole, mut pieces) = (Vec::new(), 0);
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.unwrap();
+            assert!(chunk.len() < 2 * CHUNK, "{}", chunk.len());
+            whole.extend_from_slice(&chunk);
+            pieces += 1;
+        }
+        assert!(pieces > 3, "{pieces}");
+        assert_eq!(String::from_utf8(whole).unwrap(), metrics.text());
+    }
+
+    #[tokio::test]
+    async fn a_scraper_that_goes_away_leaves_nobody_waiting() {
+        let metrics = many();
+        let (sender, mut receiver) = mpsc::channel(AHEAD);
+        let writer = tokio::task::spawn_blocking(move || {
+            let mut sink = Sink {
+                sender,
+                chunk: String::new(),
+            };
+            metrics.write(&mut sink)
+        });
+        receiver.recv().await.unwrap();
+        drop(receiver);
+        assert!(writer.await.unwrap().is_err());
+    }
+}
