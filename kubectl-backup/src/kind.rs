@@ -32,7 +32,7 @@ pub(crate) static MYSQL: Kind = Kind {
 };
 
 /// Backup of gobackup.io.
-static GOBACKUP: Kind = Kind {
+pub(crate) static GOBACKUP: Kind = Kind {
     kind: "Backup",
     group: "gobackup.io",
     version: "v1",
@@ -50,6 +50,29 @@ static CRON: Kind = Kind {
     singular: "cronbackup",
     short: &[],
 };
+
+/// Database of gobackup.io: what a Backup dumps. It has no schedule.
+pub(crate) static DATABASE: Kind = Kind {
+    kind: "Database",
+    group: "gobackup.io",
+    version: "v1",
+    plural: "databases",
+    singular: "database",
+    short: &[],
+};
+
+/// Storage of gobackup.io: where a Backup keeps archives. It has no schedule.
+pub(crate) static STORAGE: Kind = Kind {
+    kind: "Storage",
+    group: "gobackup.io",
+    version: "v1",
+    plural: "storages",
+    singular: "storage",
+    short: &[],
+};
+
+/// Kinds that `create` makes; the last two are no objects of the other verbs.
+pub(crate) static CREATABLE: [&Kind; 5] = [&MYSQL, &GOBACKUP, &CRON, &DATABASE, &STORAGE];
 
 /// All kinds, in the order in which lists show them.
 pub(crate) static KINDS: [&Kind; 3] = [&MYSQL, &GOBACKUP, &CRON];

@@ -1,6 +1,7 @@
 //! `kubectl backup`: create, list, trigger, suspend and inspect database backups.
 
 mod build;
+mod build_gobackup;
 mod cli;
 mod cluster;
 mod command;
@@ -18,7 +19,7 @@ use clap::Parser;
 use tracing_subscriber::filter::LevelFilter;
 
 fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
+    let cli = match cli::Cli::try_parse_from(arguments()) {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(refuse(&error)),
     };
@@ -43,6 +44,15 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The arguments. What a shell asks about is words, not flags of ours.
+fn arguments() -> Vec<std::ffi::OsString> {
+    let mut arguments: Vec<_> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|verb| verb == "__complete") {
+        arguments.insert(2, "--".into());
+    }
+    arguments
 }
 
 /// Usage is status 2; to a monitoring system that would be CRITICAL, so `health` says UNKNOWN.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::Change;
+use super::{Change, CreateBackup, CreateDatabase, CreateStorage};
 
 /// `create`.
 #[derive(Args, Debug)]
@@ -27,6 +27,12 @@ pub(crate) enum CreateKind {
     /// Create a MysqlBackup: a scheduled backup of a MySQL or MariaDB server
     #[command(visible_aliases = ["mysqlbackup", "mbk"])]
     Mysql(Box<CreateMysql>),
+    /// Create a Backup of gobackup.io: several databases in one archive
+    Backup(Box<CreateBackup>),
+    /// Create a Database of gobackup.io: a server that Backups dump
+    Database(Box<CreateDatabase>),
+    /// Create a Storage of gobackup.io: a place where archives are kept
+    Storage(Box<CreateStorage>),
 }
 
 /// `create mysql`.

@@ -5,6 +5,7 @@ mod connection;
 mod create;
 #[cfg(test)]
 mod docs;
+mod gobackup;
 mod read;
 mod run;
 mod schedule;
@@ -18,6 +19,7 @@ pub(crate) use connection::Connection;
 pub(crate) use create::{
     Concurrency, Create, CreateKind, CreateMysql, SourceFlags, StoreFlags, TlsFlag,
 };
+pub(crate) use gobackup::{CreateBackup, CreateDatabase, CreateStorage};
 pub(crate) use read::{Describe, List, Logs, Output, Runs, SortBy};
 pub(crate) use run::{Cancel, Delete, Resume, RunNow, Suspend, Wait};
 pub(crate) use schedule::{Calendar, Explain, Next, Preview, Schedule, ScheduleVerb};
@@ -83,7 +85,7 @@ pub(crate) enum Verb {
     Diff(Diff),
     /// Print objects as one would write them
     Export(Export),
-    /// Delete backup objects; what they stored stays
+    /// Delete backup objects; what they stored stays unless told otherwise
     Delete(Delete),
     /// Explain schedules, and preview their runs
     Schedule(Schedule),

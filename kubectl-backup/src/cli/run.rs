@@ -113,9 +113,12 @@ pub(crate) struct Delete {
     /// Objects.
     #[command(flatten)]
     pub(crate) targets: Targets,
-    /// Keep what was stored; this is always so, and said for scripts that want it in writing
-    #[arg(long)]
+    /// Keep what was stored; this is so unless --delete-data is given
+    #[arg(long, conflicts_with = "delete_data")]
     pub(crate) keep_data: bool,
+    /// Have the operator remove what was stored first; asks for consent
+    #[arg(long)]
+    pub(crate) delete_data: bool,
     /// Return at once instead of waiting until the object is gone
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true", value_name = "BOOL", action = clap::ArgAction::Set)]
     pub(crate) wait: bool,

@@ -2,6 +2,7 @@
 
 mod connect;
 mod fail;
+mod object;
 mod objects;
 mod pods;
 mod review;
@@ -17,7 +18,7 @@ use crate::error::{Error, Result};
 
 pub(crate) use connect::contexts;
 pub(crate) use fail::{Call, Place};
-pub(crate) use objects::Object;
+pub(crate) use object::Object;
 pub(crate) use pods::LogOptions;
 pub(crate) use review::Offers;
 pub(crate) use table::{Query, ServerTable, TableEvent};

@@ -13,7 +13,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Context;
-use crate::cluster::{Cluster, LogOptions, Object};
+use super::stream::stream;
+use crate::cluster::{Cluster, Object};
 use crate::error::{Error, Kind, Result};
 use crate::ui::Mark;
 use crate::view::pod::{Stage, container, stage};
@@ -372,54 +373,5 @@ impl<'a> Vigil<'a> {
                 "timed out after {limit} waiting for {run}{phase}; it continues. Re-attach: kubectl backup wait {run}"
             ),
         )
-    }
-}
-
-/// Sends the lines of a container's log until it has ended. A stream that breaks is opened again
-/// where it broke; a container that restarts is followed into its next life.
-pub(crate) async fn stream(
-    cluster: Cluster,
-    namespace: String,
-    pod: String,
-    container: String,
-    lines: mpsc::Sender<String>,
-) {
-    let options = LogOptions {
-        container: Some(container.clone()),
-        follow: true,
-        ..LogOptions::default()
-    };
-    let (mut life, mut shown, mut failures) = (None, 0usize, 0u32);
-    loop {
-        if let Ok(mut log) = cluster.log(&namespace, &pod, &options).await {
-            let mut count = 0usize;
-            while let Some(Ok(line)) = log.next().await {
-                count += 1;
-                if count > shown && lines.send(line).await.is_err() {
-                    return;
-                }
-            }
-            shown = shown.max(count);
-            failures = 0;
-        } else {
-            failures += 1;
-        }
-        let Ok(Some(now)) = cluster.pod(&namespace, &pod).await else {
-            return;
-        };
-        match stage(&now, &container) {
-            Stage::Ended(_) => return,
-            Stage::Running(restarts) => {
-                if life.is_some_and(|life| life != restarts) {
-                    shown = 0;
-                }
-                life = Some(restarts);
-            }
-            Stage::Waiting(_) => {}
-        }
-        if failures > 20 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }

@@ -11,10 +11,11 @@ use super::run_now::{annotation, fresh_id};
 use super::suspend::next_run;
 use super::{Context, Tally, wizard};
 use crate::build;
+use crate::build_gobackup;
 use crate::cli::{Change, Create, CreateKind, CreateMysql, DryRun, StructuredOutput};
 use crate::cluster::{Cluster, Object};
 use crate::error::{Error, Kind as Exit, Result};
-use crate::kind::{KINDS, Kind, MYSQL};
+use crate::kind::{CREATABLE, DATABASE, GOBACKUP, Kind, MYSQL, STORAGE};
 use crate::view::output::structured;
 
 /// Creates.
@@ -24,10 +25,34 @@ use crate::view::output::structured;
 pub(crate) async fn run(context: &Context, args: Create) -> Result<()> {
     match (args.kind, args.filename) {
         (Some(CreateKind::Mysql(args)), _) => mysql(context, &args).await,
+        (Some(CreateKind::Backup(args)), _) => {
+            let value = build_gobackup::backup(&GOBACKUP, &args)?;
+            plain(context, &GOBACKUP, value, &args.change).await
+        }
+        (Some(CreateKind::Database(args)), _) => {
+            let value = build_gobackup::database(&DATABASE, &args)?;
+            plain(context, &DATABASE, value, &args.change).await
+        }
+        (Some(CreateKind::Storage(args)), _) => {
+            let value = build_gobackup::storage(&STORAGE, &args)?;
+            plain(context, &STORAGE, value, &args.change).await
+        }
         (None, Some(path)) => file(context, &path, &args.change).await,
         (None, None) => Err(Error::usage("create needs a kind, or -f FILE")
             .hint("kubectl backup create mysql --help")),
     }
+}
+
+/// Creates what was put together.
+async fn plain(
+    context: &Context,
+    kind: &'static Kind,
+    value: serde_json::Value,
+    change: &Change,
+) -> Result<()> {
+    let object = serde_json::from_value(value).map_err(|e| Error::new(Exit::Other, e))?;
+    let created = send(context, Object { kind, object }, change).await?;
+    context.changed(&created, "created", change)
 }
 
 /// Asks, shows what came out of it, and creates it if that is right.
@@ -210,11 +235,11 @@ fn kind_of(value: &serde_json::Value) -> Result<&'static Kind, String> {
         value["apiVersion"].as_str().unwrap_or_default(),
         value["kind"].as_str().unwrap_or_default(),
     );
-    let found = KINDS
+    let found = CREATABLE
         .into_iter()
         .find(|kind| kind.kind == name && api == format!("{}/{}", kind.group, kind.version));
     found.ok_or_else(|| {
-        let known: Vec<String> = KINDS
+        let known: Vec<String> = CREATABLE
             .iter()
             .map(|k| format!("{} ({}/{})", k.kind, k.group, k.version))
             .collect();

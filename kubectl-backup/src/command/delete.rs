@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
+use crds::request::{Action, Options};
 use futures::StreamExt;
 
+use super::request::{ask, settled};
 use super::{Context, Tally, select};
 use crate::cli::{Delete, DryRun};
 use crate::cluster::{Cluster, Object};
 use crate::error::{Error, Kind as Exit, Result};
+use crate::ui::Mark;
 
+/// How long the removal of stored data is waited for.
+const PRUNE_LIMIT: Duration = Duration::from_secs(600);
 /// How long a deletion is waited for.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -39,6 +44,16 @@ pub(crate) async fn run(context: &Context, args: &Delete) -> Result<()> {
             return Err(Error::usage("cancelled; nothing was changed"));
         }
     }
+    if args.delete_data && args.change.dry_run == DryRun::None && !found.is_empty() {
+        let names: Vec<String> = found.iter().map(Object::full_name).collect();
+        let text = format!(
+            "This would delete {} and everything they have stored; it can't be brought back.",
+            names.join(", ")
+        );
+        if !context.ui.confirm(&text)? {
+            return Err(Error::usage("cancelled; nothing was changed"));
+        }
+    }
     for object in &found {
         tally.add(context, one(context, &cluster, args, object).await)?;
     }
@@ -47,11 +62,23 @@ pub(crate) async fn run(context: &Context, args: &Delete) -> Result<()> {
 
 async fn one(context: &Context, cluster: &Cluster, args: &Delete, object: &Object) -> Result<bool> {
     let dry_run = args.change.dry_run;
+    if args.delete_data && dry_run == DryRun::None {
+        // The object goes only after its data: else nobody would know where the data is.
+        let options = Options {
+            all: true,
+            ..Options::default()
+        };
+        let id = ask(context, cluster, object, Action::Prune, options).await?;
+        let message = settled(context, cluster, object, &id, PRUNE_LIMIT).await?;
+        context
+            .ui
+            .progress(Mark::Good, &format!("{}: {message}", object.full_name()));
+    }
     if dry_run != DryRun::Client {
         cluster.delete(object, dry_run == DryRun::Server).await?;
     }
     context.changed(object, "deleted", &args.change)?;
-    if args.change.output.is_none() {
+    if args.change.output.is_none() && !args.delete_data {
         context.ui.note(&format!(
             "What {} has stored stays where it is.",
             object.kind.short_name(&object.name())

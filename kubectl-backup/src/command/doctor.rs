@@ -1,60 +1,16 @@
 //! `doctor`: what must be in place for backups to be made, checked one by one, with a remedy each.
 
-use serde_json::json;
-
 use super::Context;
 use super::health::verdict;
 use super::request::{ask, settled};
-use crate::cli::{Doctor, StructuredOutput};
+use crate::cli::Doctor;
 use crate::cluster::{Cluster, Object, Query};
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{KINDS, Target};
 use crate::rbac::{BACKUPS, NEEDS};
 use crate::view::freshness::State;
-use crate::view::output::structured;
+use crate::view::report::{Report, Verdict, render};
 use crate::view::table::sanitise;
-
-/// What a check found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Good,
-    Attention,
-    Bad,
-    /// Could not be found out.
-    Open,
-}
-
-/// One line of the report.
-struct Finding {
-    verdict: Verdict,
-    what: String,
-    remedy: Option<String>,
-}
-
-/// Findings as they come.
-#[derive(Default)]
-struct Report {
-    findings: Vec<Finding>,
-}
-
-impl Report {
-    fn add(&mut self, verdict: Verdict, what: impl Into<String>, remedy: Option<&str>) {
-        self.findings.push(Finding {
-            verdict,
-            what: what.into(),
-            remedy: remedy.map(str::to_owned),
-        });
-    }
-
-    fn failed(&mut self, verdict: Verdict, what: &str, error: &Error) {
-        let message = error.message.lines().next().unwrap_or_default();
-        self.findings.push(Finding {
-            verdict,
-            what: format!("{what}: {message}"),
-            remedy: error.hint.clone(),
-        });
-    }
-}
 
 /// Examines.
 ///
@@ -66,7 +22,9 @@ pub(crate) async fn run(context: &Context, args: &Doctor) -> Result<()> {
         Ok(cluster) => examine(context, &cluster, args, &mut report).await,
         Err(error) => report.failed(Verdict::Bad, "configuration", &error),
     }
-    print(context, args, &report)?;
+    context
+        .ui
+        .out(&render(&report, args.output, context.ui.ascii()))?;
     if report.findings.iter().any(|f| f.verdict == Verdict::Bad) {
         return Err(Error::silent(Exit::Other));
     }
@@ -351,7 +309,15 @@ fn secret_names(value: &serde_json::Value, names: &mut Vec<String>) {
 /// Logs in to database and store from a pod, by the operator.
 async fn probe(context: &Context, cluster: &Cluster, object: &Object, report: &mut Report) {
     let short = object.kind.short_name(&object.name());
-    let answer = match ask(context, cluster, object, crds::request::Action::Probe, None).await {
+    let answer = match ask(
+        context,
+        cluster,
+        object,
+        crds::request::Action::Probe,
+        crds::request::Options::default(),
+    )
+    .await
+    {
         Ok(id) => {
             settled(
                 context,
@@ -371,47 +337,5 @@ async fn probe(context: &Context, cluster: &Cluster, object: &Object, report: &m
             &format!("{short}: database and store"),
             &error,
         ),
-    }
-}
-
-fn print(context: &Context, args: &Doctor, report: &Report) -> Result<()> {
-    if let Some(format) = args.output {
-        let items: Vec<_> = report
-            .findings
-            .iter()
-            .map(|f| json!({ "verdict": word(f.verdict), "message": f.what, "remedy": f.remedy }))
-            .collect();
-        return context
-            .ui
-            .out(&structured(&json!({ "findings": items }), format));
-    }
-    debug_assert!(args.output != Some(StructuredOutput::Json));
-    let mut text = String::new();
-    for finding in &report.findings {
-        let mark = match (finding.verdict, context.ui.ascii()) {
-            (Verdict::Good, false) => "✔",
-            (Verdict::Attention, false) => "⚠",
-            (Verdict::Bad, false) => "✖",
-            (Verdict::Open, false) => "-",
-            (verdict, true) => word(verdict),
-        };
-        text.push_str(&format!("{mark} {}\n", finding.what));
-        if let Some(remedy) = finding
-            .remedy
-            .as_ref()
-            .filter(|_| finding.verdict != Verdict::Good)
-        {
-            text.push_str(&format!("    fix: {remedy}\n"));
-        }
-    }
-    context.ui.out(&text)
-}
-
-fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Good => "ok",
-        Verdict::Attention => "warning",
-        Verdict::Bad => "failed",
-        Verdict::Open => "unknown",
     }
 }

@@ -1,6 +1,6 @@
 //! `list`: what there is, how its last run went, when the next one comes.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use crds::run::RunResult;
 use futures::StreamExt;
@@ -359,64 +359,6 @@ async fn watch(
             }
         }
     }
-}
-
-/// `kubectl backup` alone: how many there are, what is wrong, what comes next.
-///
-/// # Errors
-/// What the server refused.
-pub(crate) async fn overview(context: &Context) -> Result<()> {
-    let cluster = context.cluster().await?;
-    let query = Query {
-        namespace: Some(cluster.namespace.clone()),
-        chunk: 500,
-        ..Query::default()
-    };
-    let mut all = vec![];
-    let mut installed = false;
-    for kind in KINDS {
-        if let Some(part) = cluster.table(kind, &query).await? {
-            installed = true;
-            all.extend(rows(kind, &part));
-        }
-    }
-    if !installed {
-        return Err(cluster.none_installed(&KINDS));
-    }
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for row in &all {
-        *counts.entry(row.status).or_default() += 1;
-    }
-    let failed: Vec<&str> = all
-        .iter()
-        .filter(|r| r.result == "Failed")
-        .map(|r| r.name.as_str())
-        .collect();
-    let counts: Vec<String> = counts
-        .iter()
-        .map(|(word, n)| format!("{n} {word}"))
-        .collect();
-    let namespace = &cluster.namespace;
-    let mut text = format!("{} backup objects in {namespace} namespace", all.len());
-    if !counts.is_empty() {
-        text.push_str(&format!(": {}", counts.join(", ")));
-    }
-    text.push('\n');
-    if !failed.is_empty() {
-        text.push_str(&format!("Last run failed: {}\n", failed.join(", ")));
-    }
-    let mut next: Vec<_> = all
-        .iter()
-        .filter_map(|r| r.next.map(|at| (at, &r.name)))
-        .collect();
-    next.sort();
-    for (at, name) in next.iter().take(3) {
-        let when = crate::view::duration::until(*at, context.now());
-        text.push_str(&format!("Next: {name} {when}\n"));
-    }
-    context.ui.out(&text)?;
-    context.ui.hint("kubectl backup --help shows the verbs");
-    Ok(())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::mpsc;
 
-use super::attend::stream;
+use super::stream::stream;
 use super::wait::{find_run, never_ran, newest};
 use super::{Context, select};
 use crate::cli::Logs;

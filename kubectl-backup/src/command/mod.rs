@@ -13,6 +13,7 @@ mod export;
 mod health;
 mod list;
 mod logs;
+mod overview;
 mod request;
 mod resume;
 mod run_now;
@@ -20,6 +21,7 @@ mod runs;
 mod schedule;
 mod select;
 mod set;
+mod stream;
 mod suspend;
 mod top;
 mod verify;
@@ -174,7 +176,7 @@ pub(crate) async fn main(cli: Cli, env: Env, now: DateTime<Utc>) -> u8 {
         }
     };
     let Some(verb) = verb else {
-        return finish(&context, list::overview(&context).await);
+        return finish(&context, overview::run(&context).await);
     };
     // A run that is waited for says how to come back to it; everything else just ends.
     let detaches = matches!(verb, Verb::RunNow(_) | Verb::Wait(_) | Verb::Cancel(_));

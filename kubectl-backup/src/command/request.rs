@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crds::request::{Action, Request};
+use crds::request::{Action, Options, Request};
 use crds::status::RequestState;
 use futures::StreamExt;
 
@@ -24,11 +24,11 @@ pub(crate) async fn ask(
     cluster: &Cluster,
     object: &Object,
     action: Action,
-    run: Option<&str>,
+    options: Options,
 ) -> Result<String> {
     let id = fresh_id(&object.uid());
     let mut request = Request::new(action, &id, &cluster.user, context.now());
-    request.options.run = run.map(str::to_owned);
+    request.options = options;
     let patch = annotation(&request);
     cluster
         .merge_patch(object, &patch, crds::labels::PLUGIN_MANAGER, false)

@@ -1,6 +1,6 @@
 //! `verify`: has a stored artefact read again and compared with its manifest, by a Job.
 
-use crds::request::Action;
+use crds::request::{Action, Options};
 
 use super::Context;
 use super::request::{ask, settled};
@@ -30,7 +30,11 @@ pub(crate) async fn run(context: &Context, args: &Verify) -> Result<()> {
         }
         Err(error) => return Err(error),
     };
-    let id = ask(context, &cluster, &object, Action::Verify, run.as_deref()).await?;
+    let options = Options {
+        run: run.clone(),
+        ..Options::default()
+    };
+    let id = ask(context, &cluster, &object, Action::Verify, options).await?;
     let what = run.as_deref().unwrap_or("its newest artefact");
     context.ui.progress(
         Mark::Action,

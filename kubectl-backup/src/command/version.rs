@@ -1,9 +1,10 @@
-//! `version`: plugin, server.
+//! `version`: plugin, operator, server.
 
 use serde_json::json;
 
 use super::Context;
 use crate::cli::Version;
+use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::view::output::structured;
 
@@ -24,7 +25,10 @@ pub(crate) async fn run(context: &Context, args: &Version) -> Result<()> {
     let mut failed = None;
     if !args.client {
         let server = match context.cluster().await {
-            Ok(cluster) => cluster.server_version().await,
+            Ok(cluster) => {
+                operators(&cluster, &mut text, &mut value).await;
+                cluster.server_version().await
+            }
             Err(error) => Err(error),
         };
         match server {
@@ -40,4 +44,24 @@ pub(crate) async fn run(context: &Context, args: &Version) -> Result<()> {
         None => context.ui.out(&text)?,
     }
     failed.map_or(Ok(()), Err)
+}
+
+/// The operators' images, where they may be seen.
+async fn operators(cluster: &Cluster, text: &mut String, value: &mut serde_json::Value) {
+    let mut images = vec![];
+    for deployment in cluster.operators().await.unwrap_or_default() {
+        let namespace = deployment.metadata.namespace.unwrap_or_default();
+        let pod = deployment.spec.and_then(|s| s.template.spec);
+        let image = pod
+            .and_then(|p| p.containers.into_iter().next())
+            .and_then(|c| c.image);
+        images.push(format!(
+            "{} (namespace {namespace})",
+            image.unwrap_or_default()
+        ));
+    }
+    if !images.is_empty() {
+        text.push_str(&format!("Operator:        {}\n", images.join(", ")));
+        value["operators"] = json!(images);
+    }
 }

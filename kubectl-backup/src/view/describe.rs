@@ -11,7 +11,6 @@ use crds::schedule::Schedule;
 use crds::time::from_k8s;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod};
-use serde_json::Value;
 
 use super::advice::{Facts, advice};
 use super::table::{Look, Table, sanitise};
@@ -60,7 +59,7 @@ pub(crate) fn describe(inputs: &Inputs<'_>) -> String {
         text: String::new(),
     };
     head(&mut page, inputs, &status, zone);
-    settings(&mut page, inputs.object.spec());
+    super::settings::settings(&mut page, inputs.object.spec());
     history(&mut page, inputs, &status, zone);
     chain(&mut page, inputs, &status);
     tables(&mut page, inputs, &status);
@@ -76,12 +75,13 @@ pub(crate) fn describe(inputs: &Inputs<'_>) -> String {
 }
 
 /// Text with a column of keys.
-struct Page {
+pub(crate) struct Page {
     text: String,
 }
 
 impl Page {
-    fn field(&mut self, key: &str, value: &str) {
+    /// A key and its value.
+    pub(crate) fn field(&mut self, key: &str, value: &str) {
         let key = format!("{key}:");
         let _ = writeln!(self.text, "{key:<14} {}", sanitise(value));
     }
@@ -93,7 +93,8 @@ impl Page {
         }
     }
 
-    fn lines(&mut self, title: &str, lines: &[String]) {
+    /// A title with lines below it.
+    pub(crate) fn lines(&mut self, title: &str, lines: &[String]) {
         let _ = writeln!(self.text, "{title}:");
         for line in lines {
             let _ = writeln!(self.text, "  {}", sanitise(line));
@@ -236,111 +237,6 @@ fn suspension(inputs: &Inputs<'_>, status: &ScheduleStatus, zone: Tz) -> String 
         text.push_str(&format!(", resumes at {until}"));
     }
     text
-}
-
-/// What the spec says of source, store and the rest, without secrets.
-fn settings(page: &mut Page, spec: &Value) {
-    page.field("Database", &or(&source(spec), "<unset>"));
-    page.field("Storage", &or(&destination(spec), "<unset>"));
-    let envs: Vec<String> = spec["backupEnvs"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(env)
-        .collect();
-    if !envs.is_empty() {
-        page.lines("Environment", &envs);
-    }
-    if let Some(image) = spec["image"].as_str() {
-        page.field("Image", image);
-    }
-}
-
-/// One variable: a value that looks secret is masked, a reference is told.
-fn env(env: &Value) -> String {
-    let name = env["name"].as_str().unwrap_or_default();
-    let from = &env["valueFrom"];
-    for (field, word) in [("secretKeyRef", "secret"), ("configMapKeyRef", "configmap")] {
-        if let Some(source) = from.get(field) {
-            let text = |key: &str| source[key].as_str().unwrap_or_default();
-            return format!("{name}: <{word} {}, key {}>", text("name"), text("key"));
-        }
-    }
-    if from.is_object() {
-        return format!("{name}: <set by the cluster>");
-    }
-    format!(
-        "{name}: {}",
-        mask::value(name, env["value"].as_str().unwrap_or_default())
-    )
-}
-
-fn variable<'a>(spec: &'a Value, name: &str) -> Option<&'a str> {
-    let envs = spec["backupEnvs"].as_array()?;
-    envs.iter().rev().find(|e| e["name"] == name)?["value"].as_str()
-}
-
-fn source(spec: &Value) -> String {
-    let source = &spec["source"];
-    let host = source["host"].as_str().or_else(|| variable(spec, "HOST"));
-    let port = source["port"].as_i64().map(|p| p.to_string());
-    let port = port.or_else(|| variable(spec, "PORT").map(str::to_owned));
-    let mut text = match (host, source["socket"].as_str()) {
-        (Some(host), _) => format!("mysql://{host}:{}", port.as_deref().unwrap_or("3306")),
-        (None, Some(socket)) => format!("socket {socket}"),
-        (None, None) => return String::new(),
-    };
-    if let Some(databases) = source["databases"].as_array() {
-        let names: Vec<&str> = databases.iter().filter_map(Value::as_str).collect();
-        text.push_str(&format!("  databases: {}", names.join(", ")));
-    }
-    if let Some(secret) = source["credentialsSecretRef"]["name"].as_str() {
-        text.push_str(&format!("  secret: {secret}"));
-    }
-    text
-}
-
-fn destination(spec: &Value) -> String {
-    let to = &spec["destination"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut shown = if let Some(s3) = to.get("s3") {
-        let prefix = text(&s3["prefix"]);
-        format!("s3://{}/{prefix}", text(&s3["bucket"]))
-    } else if let Some(volume) = to.get("volume") {
-        let claim = text(&volume["persistentVolumeClaim"]["claimName"]);
-        let kind = volume
-            .as_object()
-            .and_then(|v| v.keys().find(|k| *k != "path"));
-        let what = if claim.is_empty() {
-            kind.cloned().unwrap_or_default()
-        } else {
-            format!("pvc/{claim}")
-        };
-        format!("{what}  path: {}", or(&text(&volume["path"]), "/"))
-    } else if let Some(storage) = to["storageRef"]["name"].as_str() {
-        format!("storage/{storage}")
-    } else {
-        match variable(spec, "SQLPATH") {
-            Some(path) => path.to_owned(),
-            None => return String::new(),
-        }
-    };
-    let encrypted = if spec["encryption"].is_object() {
-        "on"
-    } else {
-        "off"
-    };
-    shown.push_str(&format!("  encryption: {encrypted}"));
-    if let Some(retention) = spec["retention"].as_object() {
-        let rules: Vec<String> = retention.iter().map(|(k, v)| format!("{k} {v}")).collect();
-        shown.push_str(&format!(
-            "  retention: {}",
-            rules.join(", ").replace('"', "")
-        ));
-    } else if let Some(age) = variable(spec, "EXPIREAT") {
-        shown.push_str(&format!("  retention: {age}"));
-    }
-    shown
 }
 
 fn history(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus, zone: Tz) {
@@ -549,7 +445,8 @@ fn tables(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus) {
     }
 }
 
-fn or(text: &str, missing: &str) -> String {
+/// The text, or what stands for none.
+pub(crate) fn or(text: &str, missing: &str) -> String {
     if text.is_empty() {
         missing.to_owned()
     } else {

@@ -255,3 +255,126 @@ fn a_server_dry_run_stores_nothing() {
         "mysqlbackup.batch.isekiro.com/x created (server dry run)\n"
     );
 }
+
+#[test]
+fn the_family_of_gobackup() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let spec = |args: &[&str]| {
+        let args: Vec<&str> = ["create"]
+            .iter()
+            .chain(args)
+            .chain(&["--dry-run", "-o", "json"])
+            .copied()
+            .collect();
+        config.run(&args).ok().json()
+    };
+    let backup = spec(&[
+        "backup",
+        "nightly",
+        "--database",
+        "maindb,cache",
+        "--storage",
+        "bucket",
+        "--keep",
+        "7",
+        "--schedule",
+        "15 2 * * *",
+        "--time-zone",
+        "Europe/Berlin",
+        "--compression",
+        "tgz",
+    ]);
+    assert_eq!(
+        (&backup["apiVersion"], &backup["kind"]),
+        (&json!("gobackup.io/v1"), &json!("Backup"))
+    );
+    assert_eq!(
+        backup["spec"],
+        json!({
+            "databaseRefs": [{ "name": "maindb" }, { "name": "cache" }],
+            "storageRefs": [{ "name": "bucket", "keep": 7 }],
+            "compressWith": { "type": "tgz" },
+            "schedule": { "cron": "15 2 * * *", "timeZone": "Europe/Berlin" },
+        })
+    );
+    let database = spec(&[
+        "database",
+        "maindb",
+        "--type",
+        "postgresql",
+        "--host",
+        "pg",
+        "--port",
+        "5432",
+        "--database",
+        "app",
+        "--secret",
+        "creds",
+        "--set",
+        "args=--no-owner",
+    ]);
+    assert_eq!(
+        database["spec"],
+        json!({ "type": "postgresql", "config": {
+        "host": "pg", "port": 5432, "database": "app", "args": "--no-owner",
+        "username_ref": { "name": "creds", "key": "username" }, "password_ref": { "name": "creds", "key": "password" },
+    } })
+    );
+    let storage = spec(&[
+        "storage",
+        "bucket",
+        "--type",
+        "s3",
+        "--bucket",
+        "b",
+        "--path",
+        "pre/fix",
+        "--keep",
+        "7",
+        "--secret",
+        "creds:id:secret",
+        "--set",
+        "force_path_style=true",
+    ]);
+    assert_eq!(
+        storage["spec"],
+        json!({ "type": "s3", "config": {
+        "bucket": "b", "path": "pre/fix", "keep": 7, "force_path_style": true,
+        "access_key_id_ref": { "name": "creds", "key": "id" }, "secret_access_key_ref": { "name": "creds", "key": "secret" },
+    } })
+    );
+    let local = spec(&["storage", "disk", "--type", "local", "--pvc", "claim"]);
+    assert_eq!(
+        local["spec"]["volume"],
+        json!({ "persistentVolumeClaim": { "claimName": "claim" } })
+    );
+    config
+        .run(&["create", "storage", "disk", "--type", "local"])
+        .fails(
+            2,
+            "error: --type local needs --pvc: without a volume the archive dies with the pod",
+        );
+    config
+        .run(&[
+            "create",
+            "backup",
+            "x",
+            "--database",
+            "a",
+            "--storage",
+            "b",
+            "--schedule",
+            "0 0 * * 7",
+        ])
+        .fails(
+            2,
+            "error: invalid --schedule: day of week 7 is outside 0-6 (field 5); Sunday is 0 or SUN",
+        );
+    assert_eq!(
+        config
+            .run(&["create", "database", "x", "--type", "oracle"])
+            .code,
+        Some(2)
+    );
+}

@@ -28,10 +28,11 @@ Commands:
   set         Change schedule, retention and the like
   diff        Show what applying a file would change; status 0 same, 1 differs
   export      Print objects as one would write them
-  delete      Delete backup objects; what they stored stays
+  delete      Delete backup objects; what they stored stays unless told otherwise
   schedule    Explain schedules, and preview their runs
   health      Answer a monitoring system: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN
   doctor      Check what must be in place for backups to be made
+  top         Show the list live, with keys to run, suspend, describe and read logs
   bundle      Gather what a helper needs to see in one text, without secrets
   completion  Print a completion script, or install the one kubectl calls
   man         Print the manual page of the program or of a verb

@@ -221,3 +221,36 @@ fn delete_says_what_stays() {
     config.run(&["delete", "--all", "--yes"]).ok();
     assert_eq!(fake.get("prod", "crm"), None);
 }
+
+#[test]
+fn data_is_deleted_by_the_operator_before_the_object() {
+    let (fake, config) = three();
+    assert_eq!(
+        config.run(&["delete", "shop", "--delete-data"]).code,
+        Some(2),
+        "it wants consent"
+    );
+    let state = std::sync::Arc::new(std::sync::Mutex::new("Failed"));
+    let answer = state.clone();
+    fake.operate(move |object| {
+        let notes = object["metadata"]["annotations"].as_object()?;
+        let (_, value) = notes.iter().find(|(k, _)| k.starts_with("batch.isekiro.com/request-"))?;
+        let request = crds::request::Request::parse(value.as_str()?).ok()?;
+        assert_eq!((request.action, request.options.all), (crds::request::Action::Prune, true));
+        let mut after = object.clone();
+        after["metadata"]["annotations"] = json!({});
+        after["status"] = json!({ "requests": [{ "id": request.id, "action": "Prune", "state": *answer.lock().unwrap(), "message": "the store refuses" }] });
+        Some(after)
+    });
+    let ran = config.run(&["delete", "shop", "--delete-data", "--yes"]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert!(
+        fake.get("prod", "shop").is_some(),
+        "an object whose data stays is kept"
+    );
+    *state.lock().unwrap() = "Succeeded";
+    config
+        .run(&["delete", "shop", "--delete-data", "--yes"])
+        .ok();
+    assert_eq!(fake.get("prod", "shop"), None);
+}

@@ -1,0 +1,127 @@
+//! An object as the server has it, and what is read off it.
+
+use chrono::{DateTime, Utc};
+use crds::ScheduleStatus;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+use crate::kind::Kind;
+
+/// An object of one of our kinds.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    /// Its kind.
+    pub(crate) kind: &'static Kind,
+    /// The object as the server has it.
+    pub(crate) object: DynamicObject,
+}
+
+impl Object {
+    /// Its name.
+    pub(crate) fn name(&self) -> String {
+        self.object.name_any()
+    }
+
+    /// Its namespace.
+    pub(crate) fn namespace(&self) -> String {
+        self.object.namespace().unwrap_or_default()
+    }
+
+    /// Its UID.
+    pub(crate) fn uid(&self) -> String {
+        self.object.uid().unwrap_or_default()
+    }
+
+    /// `singular.group/name`.
+    pub(crate) fn full_name(&self) -> String {
+        self.kind.full_name(&self.name())
+    }
+
+    /// When it was created.
+    pub(crate) fn created(&self) -> Option<DateTime<Utc>> {
+        self.object
+            .metadata
+            .creation_timestamp
+            .as_ref()
+            .map(crds::time::from_k8s)
+    }
+
+    /// Its status, as far as it can be read.
+    pub(crate) fn status(&self) -> ScheduleStatus {
+        self.object
+            .data
+            .get("status")
+            .and_then(|status| serde_json::from_value(status.clone()).ok())
+            .unwrap_or_default()
+    }
+
+    /// Its spec.
+    pub(crate) fn spec(&self) -> &Value {
+        self.object.data.get("spec").unwrap_or(&Value::Null)
+    }
+
+    /// An annotation.
+    pub(crate) fn annotation(&self, key: &str) -> Option<&str> {
+        self.object.annotations().get(key).map(String::as_str)
+    }
+
+    /// Where the field that suspends it stands in its spec; an object without such a place is
+    /// suspended by annotation.
+    pub(crate) fn suspend_path(&self) -> Option<&'static [&'static str]> {
+        if *self.kind == crate::kind::MYSQL {
+            Some(&["spec", "suspend"])
+        } else if self.spec()["schedule"].is_object() {
+            Some(&["spec", "schedule", "suspend"])
+        } else {
+            None
+        }
+    }
+
+    /// True if no slot is started.
+    pub(crate) fn suspended(&self) -> bool {
+        let field = self.suspend_path().and_then(|path| {
+            let mut inner = path.iter().skip(1);
+            inner.try_fold(self.spec(), |value, key| value.get(key))
+        });
+        field == Some(&Value::Bool(true))
+            || self.annotation(crds::labels::SUSPENDED) == Some("true")
+    }
+
+    /// The patch that writes annotations and suspends or resumes: one field and nothing else.
+    pub(crate) fn suspend_patch(
+        &self,
+        suspend: bool,
+        mut notes: serde_json::Map<String, Value>,
+    ) -> Value {
+        let mut patch = serde_json::json!({});
+        match self.suspend_path() {
+            Some(path) => {
+                patch = path.iter().rev().fold(
+                    Value::Bool(suspend),
+                    |inner, key| serde_json::json!({ *key: inner }),
+                );
+                notes.insert(crds::labels::SUSPENDED.to_owned(), Value::Null);
+            }
+            None => {
+                let mark = if suspend { "true".into() } else { Value::Null };
+                notes.insert(crds::labels::SUSPENDED.to_owned(), mark);
+            }
+        }
+        patch["metadata"] = serde_json::json!({ "annotations": notes });
+        patch
+    }
+
+    /// The object as JSON, without managed fields unless asked for.
+    pub(crate) fn to_value(&self, managed_fields: bool) -> Value {
+        let mut object = self.object.clone();
+        object.types = Some(kube::core::TypeMeta {
+            api_version: format!("{}/{}", self.kind.group, self.kind.version),
+            kind: self.kind.kind.to_owned(),
+        });
+        if !managed_fields {
+            object.metadata.managed_fields = None;
+        }
+        serde_json::to_value(&object).unwrap_or_default()
+    }
+}

@@ -1,0 +1,67 @@
+//! `kubectl backup` alone: how many there are, what is wrong, what comes next.
+
+use std::collections::BTreeMap;
+
+use super::Context;
+use crate::cluster::Query;
+use crate::error::Result;
+use crate::kind::KINDS;
+use crate::view::list::rows;
+
+/// `kubectl backup` alone: how many there are, what is wrong, what comes next.
+///
+/// # Errors
+/// What the server refused.
+pub(crate) async fn run(context: &Context) -> Result<()> {
+    let cluster = context.cluster().await?;
+    let query = Query {
+        namespace: Some(cluster.namespace.clone()),
+        chunk: 500,
+        ..Query::default()
+    };
+    let mut all = vec![];
+    let mut installed = false;
+    for kind in KINDS {
+        if let Some(part) = cluster.table(kind, &query).await? {
+            installed = true;
+            all.extend(rows(kind, &part));
+        }
+    }
+    if !installed {
+        return Err(cluster.none_installed(&KINDS));
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in &all {
+        *counts.entry(row.status).or_default() += 1;
+    }
+    let failed: Vec<&str> = all
+        .iter()
+        .filter(|r| r.result == "Failed")
+        .map(|r| r.name.as_str())
+        .collect();
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(word, n)| format!("{n} {word}"))
+        .collect();
+    let namespace = &cluster.namespace;
+    let mut text = format!("{} backup objects in {namespace} namespace", all.len());
+    if !counts.is_empty() {
+        text.push_str(&format!(": {}", counts.join(", ")));
+    }
+    text.push('\n');
+    if !failed.is_empty() {
+        text.push_str(&format!("Last run failed: {}\n", failed.join(", ")));
+    }
+    let mut next: Vec<_> = all
+        .iter()
+        .filter_map(|r| r.next.map(|at| (at, &r.name)))
+        .collect();
+    next.sort();
+    for (at, name) in next.iter().take(3) {
+        let when = crate::view::duration::until(*at, context.now());
+        text.push_str(&format!("Next: {name} {when}\n"));
+    }
+    context.ui.out(&text)?;
+    context.ui.hint("kubectl backup --help shows the verbs");
+    Ok(())
+}
