@@ -399,7 +399,7 @@ async fn an_edit_by_a_stranger_neither_loses_nor_prolongs_the_lease() {
         "a renewal keeps what others wrote"
     );
 
-    let mut b = Candidate::start(&server, "b", wall);
+    let b = Candidate::start(&server, "b", wall);
     sleep(5 * SECOND).await;
     a.task.abort();
     let dead = Instant::now();
