@@ -70,8 +70,9 @@ docker-build: image-context ## Build both images: IMG=… RUNNER_IMG=…; with d
 	  docker build -t $(IMG) -f deploy/images/operator.Dockerfile target/image/operator; \
 	  docker build -t $(RUNNER_IMG) -f deploy/images/runner.Dockerfile target/image/runner; \
 	else \
-	  echo "$(IMG): $$($(TESTBED) image $(IMG) deploy/images/operator.Dockerfile target/image/operator)"; \
-	  echo "$(RUNNER_IMG): $$($(TESTBED) image $(RUNNER_IMG) deploy/images/runner.Dockerfile target/image/runner)"; \
+	  operator=$$($(TESTBED) image $(IMG) deploy/images/operator.Dockerfile target/image/operator); \
+	  runner=$$($(TESTBED) image $(RUNNER_IMG) deploy/images/runner.Dockerfile target/image/runner); \
+	  printf '%s: %s\n' $(IMG) "$$operator" $(RUNNER_IMG) "$$runner"; \
 	fi
 
 # One build context an image, so that an image is rebuilt only when its own program changed.

@@ -5,17 +5,24 @@
 # runs PID WORD: whether the process lives (a zombie does not) and has WORD on its command line.
 runs() { grep -qzF -- "$2" "/proc/$1/cmdline" 2>/dev/null; }
 
-# The process that holds the namespaces, known by the state directory on its command line: whichever checkout started it.
-outer() {
-  pgrep -xf "unshare .* init $STATE" ||
-    { local old; old=$(cat "$STATE/unshare.pid" 2>/dev/null) && runs "$old" init && echo "$old"; }
+# held_by COMMAND: the process of that name which has the state directory on its command line, whichever checkout started
+# it. /proc is read because a bare machine has no pgrep, and `down` installs nothing.
+held_by() {
+  local files file
+  mapfile -t files < <(grep -lszxF -- "$STATE" /proc/[0-9]*/cmdline)
+  for file in "${files[@]}"; do
+    if grep -qsx "$1" "${file%cmdline}comm"; then
+      basename "${file%/cmdline}"
+      return
+    fi
+  done
+  return 1
 }
 
+outer() { held_by unshare; }
+
 # The first process inside, as the host numbers it; fails when the cluster is not up.
-first() {
-  local process
-  process=$(outer) && pgrep -P "$process" | head -n 1 | grep .
-}
+first() { held_by testbed; }
 
 inside() {
   local process

@@ -37,7 +37,7 @@ install_packages() {
 
 need_cluster_packages() {
   need_packages containerd:containerd runc:runc /usr/lib/cni/bridge:containernetworking-plugins \
-    iptables:iptables conntrack:conntrack openssl:openssl socat:socat ip:iproute2 pgrep:procps \
+    iptables:iptables conntrack:conntrack openssl:openssl socat:socat ip:iproute2 \
     nsenter:util-linux mount:mount
 }
 
