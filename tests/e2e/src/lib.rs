@@ -10,6 +10,7 @@
 )]
 
 pub mod database;
+pub mod objects;
 mod process;
 pub mod wait;
 
@@ -29,6 +30,8 @@ pub struct Cluster {
     testbed: PathBuf,
     /// Image of the runner, loaded into the cluster.
     pub runner_image: String,
+    /// Image of the operator, loaded into the cluster.
+    pub operator_image: String,
     /// Image of a MariaDB server, loaded into the cluster.
     pub mariadb_image: String,
 }
@@ -42,6 +45,7 @@ pub fn cluster() -> &'static Cluster {
         plugin: Path::new(&setting("E2E_BIN_DIR")).join("kubectl-backup"),
         testbed: setting("E2E_TESTBED").into(),
         runner_image: setting("E2E_RUNNER_IMAGE"),
+        operator_image: setting("E2E_OPERATOR_IMAGE"),
         mariadb_image: setting("E2E_MARIADB_IMAGE"),
     })
 }

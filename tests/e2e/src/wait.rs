@@ -19,9 +19,14 @@ pub fn eventually(what: &str, seconds: u64, mut probe: impl FnMut() -> bool) {
     wait_for(what, seconds, || probe().then_some(()));
 }
 
+/// The wall clock, in seconds since the epoch.
+pub fn unix_seconds() -> i64 {
+    chrono::Utc::now().timestamp()
+}
+
 /// The second of the current minute on the wall clock.
 pub fn second_of_minute() -> u64 {
-    chrono::Utc::now().timestamp().rem_euclid(60).unsigned_abs()
+    unix_seconds().rem_euclid(60).unsigned_abs()
 }
 
 /// Waits for second `second` of a minute, at most a minute away.
