@@ -114,6 +114,10 @@ test-unit: ## What needs no cluster.
 e2e: ## What needs the cluster: TESTS='name…' picks, KEEP=1 leaves it up.
 	@tests/run e2e
 
+.PHONY: test-long
+test-long: ## What takes long: a million schedules against the oracle, ten minutes of random kills on the cluster.
+	@tests/run long
+
 # For the scripts: make -s print-BIN
 .PHONY: print-%
 print-%:
