@@ -49,7 +49,7 @@ pub fn run(context: &Context, family: &Family) -> Result<(), Failure> {
 fn steps(context: &Context, family: &Family, work: &WorkDir) -> Result<(), Failure> {
     context.reporter.phase("Connecting");
     codec::check(context, family.plan.compress)?;
-    let targets = storages::open(context, family)?;
+    let (targets, lost) = storages::open(context, family)?;
     scripts::tell(
         context,
         "beforeScript",
@@ -70,7 +70,7 @@ fn steps(context: &Context, family: &Family, work: &WorkDir) -> Result<(), Failu
         .reporter
         .update(|r| r.raw_bytes = i64::try_from(raw).ok());
     context.reporter.phase("Storing");
-    let delivered = store(context, family, &members, targets)?;
+    let delivered = store(context, family, &members, targets, lost)?;
     context.reporter.phase("Pruning");
     for one in &delivered {
         match retention::apply(context, family, one) {
@@ -126,6 +126,7 @@ fn store(
     family: &Family,
     members: &[Member],
     targets: Vec<Target>,
+    lost: Vec<Failure>,
 ) -> Result<Vec<Delivered>, Failure> {
     let _ticker = {
         let stores: Vec<_> = targets.iter().map(|t| Arc::clone(&t.store)).collect();
@@ -133,7 +134,7 @@ fn store(
             stores.iter().for_each(|s| s.keep_alive());
         })
     };
-    let tee = tee::Tee::begin(context, family, targets)?;
+    let tee = tee::Tee::begin(context, family, targets, lost)?;
     let (tee, stored) = archive::write(context, family, members, tee)?;
     context.check()?;
     context.reporter.phase("ReadingBack");
@@ -153,13 +154,21 @@ fn store(
         r.stored_bytes = Some(total.saturating_mul(i64::try_from(artefacts.len()).unwrap_or(1)));
         r.artefacts = artefacts;
     });
-    match failures.into_iter().reduce(|a, b| Failure {
-        message: format!("{}; {}", a.message, b.message),
-        ..a
-    }) {
-        Some(failure) => Err(failure),
-        None => Ok(delivered),
+    if failures.is_empty() {
+        return Ok(delivered);
     }
+    Err(all(failures))
+}
+
+/// All failures as one: the first one's code, everybody's words.
+fn all(failures: Vec<Failure>) -> Failure {
+    failures
+        .into_iter()
+        .reduce(|a, b| Failure {
+            message: format!("{}; {}", a.message, b.message),
+            ..a
+        })
+        .unwrap_or_else(|| Failure::settings("there is no storage"))
 }
 
 /// A directory of this run alone; gone with it.

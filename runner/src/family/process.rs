@@ -248,6 +248,11 @@ pub(super) fn explain(name: &str, ended: &Ended) -> Failure {
         "temporary failure in name resolution",
     ]) {
         ("HostNotFound", "check config.host of the Database")
+    } else if says(&["does not exist", "unknown database"]) {
+        (
+            "NotFound",
+            "check config.database and config.tables of the Database",
+        )
     } else if says(&[
         "connection refused",
         "could not connect",
@@ -260,11 +265,6 @@ pub(super) fn explain(name: &str, ended: &Ended) -> Failure {
         (
             "ConnectionFailed",
             "check config.host and config.port, that the server runs, and network policies",
-        )
-    } else if says(&["does not exist", "unknown database"]) {
-        (
-            "NotFound",
-            "check config.database and config.tables of the Database",
         )
     } else if says(&["permission denied"]) {
         ("PermissionDenied", "grant the user what the message names")

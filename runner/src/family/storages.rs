@@ -40,17 +40,33 @@ pub(super) struct Delivered {
     pub(super) store: Arc<dyn Store>,
 }
 
-/// Opens every storage before anything is dumped: a wrong one is known at once.
+/// Opens every storage before anything is dumped. One that can't be used fails the run in the end,
+/// but does not keep the archive from the others.
 ///
 /// # Errors
-/// One of them can't be used.
-pub(super) fn open(context: &Context, family: &Family) -> Result<Vec<Target>, Failure> {
-    family
-        .plan
-        .storages
-        .iter()
-        .map(|s| one(context, s))
-        .collect()
+/// None of them can be used.
+pub(super) fn open(
+    context: &Context,
+    family: &Family,
+) -> Result<(Vec<Target>, Vec<Failure>), Failure> {
+    let (mut targets, mut lost) = (vec![], vec![]);
+    for storage in &family.plan.storages {
+        match one(context, storage) {
+            Ok(target) => targets.push(target),
+            Err(e) => lost.push(e),
+        }
+    }
+    if targets.is_empty() {
+        return Err(super::all(lost));
+    }
+    for failure in &lost {
+        tracing::error!(
+            reason = failure.reason,
+            "{}",
+            context.scrub.clean(&failure.message)
+        );
+    }
+    Ok((targets, lost))
 }
 
 fn one(context: &Context, storage: &Storage<SecretString>) -> Result<Target, Failure> {

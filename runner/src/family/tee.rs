@@ -38,10 +38,11 @@ impl Tee {
         context: &Context,
         family: &Family,
         targets: Vec<Target>,
+        lost: Vec<Failure>,
     ) -> Result<Self, Failure> {
         let mut tee = Self {
             lanes: vec![],
-            failures: vec![],
+            failures: lost,
         };
         for target in targets {
             let begin = || -> Result<(String, Box<dyn Upload>), Failure> {
@@ -66,11 +67,7 @@ impl Tee {
 
     /// All failures as one.
     fn all_lost(&mut self) -> Failure {
-        let all = self.failures.drain(..).reduce(|a, b| Failure {
-            message: format!("{}; {}", a.message, b.message),
-            ..a
-        });
-        all.unwrap_or_else(|| Failure::settings("there is no storage"))
+        super::all(std::mem::take(&mut self.failures))
     }
 
     fn lost(&mut self, name: &str, failure: Failure) {
