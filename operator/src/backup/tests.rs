@@ -318,3 +318,34 @@ fn the_originals_status_fields_keep_their_meaning() {
     assert_eq!(status["lastBackupTime"], json!(at));
     assert_eq!(status["lastSuccessfulBackupTime"], json!(at));
 }
+
+/// Faults 9, 10, 17: one Job is all that is made; no CronJob or Secret of the Backup's name, no copy
+/// of credentials, no time after which history is gone.
+#[test]
+fn fault_09_10_17_a_run_is_one_job_without_copies_of_secrets() {
+    let (kind, spec) = world("nightly", "");
+    let job = job(&kind, &spec);
+    assert_eq!(job.spec.as_ref().unwrap().ttl_seconds_after_finished, None);
+    let text = serde_json::to_string(&job).unwrap();
+    assert!(SECRETS.iter().all(|s| !text.contains(s)), "{text}");
+    let role = include_str!("../../../deploy/operator/role.yaml");
+    assert!(
+        !role.contains("secrets"),
+        "the operator has no right to Secrets"
+    );
+    let owner = &job.metadata.owner_references.as_ref().unwrap()[0];
+    assert_eq!((owner.uid.as_str(), owner.controller), ("u-1", Some(true)));
+}
+
+/// Fault 14: without a schedule nothing recurs; suspending starts nothing.
+#[test]
+fn fault_14_a_removed_schedule_is_gone_and_suspension_holds() {
+    let (kind, mut spec) = world("nightly", "");
+    spec["body"]["spec"]["schedule"] = json!({"suspend": true, "cron": "15 2 * * *"});
+    assert!(kind.read(&spec, &BTreeMap::new()).unwrap().0.suspend);
+    spec["body"]["spec"]
+        .as_object_mut()
+        .unwrap()
+        .remove("schedule");
+    assert_eq!(kind.read(&spec, &BTreeMap::new()).unwrap().0.schedule, None);
+}
