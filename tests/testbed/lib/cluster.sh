@@ -28,7 +28,7 @@ inside() {
   local process
   need_root
   process=$(first) || die "cluster $NAME is not up: $SELF up"
-  nsenter -t "$process" -m -n -p -- "$@"
+  nsenter -t "$process" -m -n -p -r -- "$@"
 }
 
 forwarder() {
