@@ -162,11 +162,10 @@ pub fn apply(
         ));
         return Ok(0);
     }
+    let mut all = candidates(&own);
+    all.extend(adopted(context, store, rules, &own)?);
     let mut pruned = 0;
-    for decision in plan(rules, &candidates(&own), context.clock.now())
-        .iter()
-        .rev()
-    {
+    for decision in plan(rules, &all, context.clock.now()).iter().rev() {
         // Whatever the clock says, the artefact of this run stays.
         if !decision.goes() || decision.key == newest.key {
             continue;
@@ -177,6 +176,51 @@ pub fn apply(
         pruned += 1;
     }
     Ok(pruned)
+}
+
+/// Older artefacts without a manifest, in the destination's root and the object's directory, that
+/// the user lets retention remove too. Their time is that of their last change.
+fn adopted(
+    context: &Context,
+    store: &dyn Store,
+    rules: &Retention,
+    own: &[Manifest],
+) -> Result<Vec<Candidate>, Failure> {
+    let Some(pattern) = rules.adopt_pattern.as_deref().filter(|p| !p.is_empty()) else {
+        return Ok(vec![]);
+    };
+    let mut found = vec![];
+    for directory in [String::new(), context.settings.identity.directory()] {
+        let entries = store.list(&directory)?;
+        for entry in &entries {
+            let name = entry.key.rsplit('/').next().unwrap_or_default();
+            let manifest = Manifest::key_of(&entry.key);
+            let known = own.iter().any(|m| m.key == entry.key)
+                || entries.iter().any(|e| e.key == manifest)
+                || name.ends_with(".json");
+            if known || !matches(pattern.as_bytes(), name.as_bytes()) {
+                continue;
+            }
+            if let Some(at) = store.modified(&entry.key)? {
+                found.push(Candidate {
+                    key: entry.key.clone(),
+                    at,
+                });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// `*` stands for any characters, `?` for one.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    match (pattern.split_first(), name.split_first()) {
+        (None, None) => true,
+        (Some((b'*', rest)), _) => (0..=name.len()).any(|skip| matches(rest, &name[skip..])),
+        (Some((b'?', rest)), Some((_, name))) => matches(rest, name),
+        (Some((p, rest)), Some((n, name))) if p == n => matches(rest, name),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -370,6 +414,25 @@ mod tests {
             } else {
                 prop_assert_eq!(kept, independent(&rules, &times, now));
             }
+        }
+    }
+
+    #[test]
+    fn patterns() {
+        for (pattern, name, expected) in [
+            ("*.sql.gz", "a.sql.gz", true),
+            ("*.sql.gz", "a.sql", false),
+            ("dump-????.sql", "dump-2024.sql", true),
+            ("dump-????.sql", "dump-24.sql", false),
+            ("*", "", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxbyy", false),
+        ] {
+            assert_eq!(
+                matches(pattern.as_bytes(), name.as_bytes()),
+                expected,
+                "{pattern} {name}"
+            );
         }
     }
 

@@ -1,5 +1,10 @@
 //! What a run does beside its dump: retention, notices, encryption, and the actions that make no dump.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "tests"
+)]
 
 mod common;
 
@@ -617,4 +622,27 @@ fn a_restore_into_another_server_under_another_name_and_not_over_what_is_there()
     runner
         .run()
         .assert_failed(4, "ArtefactNotFound", &["2001-01-01"]);
+}
+
+#[test]
+fn older_files_are_removed_only_by_the_pattern_that_names_them() {
+    let runner = Runner::new(fixture());
+    let old = std::time::SystemTime::now() - Duration::from_secs(99 * 3600);
+    for name in ["all-1.sql.gz", "all-2.sql.gz", "notes.txt", "young.sql.gz"] {
+        let file = std::fs::File::create(runner.sql_path().join(name)).unwrap();
+        if name != "young.sql.gz" {
+            file.set_modified(old).unwrap();
+        }
+    }
+    let more = json!({"retention": {"maxAge": "24h", "adoptPattern": "*.sql.gz"}});
+    let runner = runner.spec("shop-00000001", None, more);
+    let done = runner.run();
+    done.assert_good();
+    assert_eq!(done.report.pruned, Some(2));
+    let left = runner.artefacts();
+    assert!(!left.iter().any(|k| k.starts_with("all-")), "{left:?}");
+    assert!(
+        left.contains(&"notes.txt".to_owned()) && left.contains(&"young.sql.gz".to_owned()),
+        "{left:?}"
+    );
 }

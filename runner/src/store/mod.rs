@@ -8,6 +8,8 @@ pub mod webdav;
 
 use std::io::Read;
 
+use chrono::{DateTime, Utc};
+
 use crate::failure::Failure;
 use crate::settings::Destination;
 
@@ -45,11 +47,20 @@ pub trait Store: Send + Sync {
     /// The store refuses.
     fn begin(&self, key: &str) -> Result<Box<dyn Upload>, Failure>;
 
-    /// Objects directly in `directory`, temporaries left out. A missing directory is empty.
+    /// Objects directly in `directory` ("" is the root), temporaries left out. A missing directory
+    /// is empty.
     ///
     /// # Errors
     /// The store refuses.
     fn list(&self, directory: &str) -> Result<Vec<Entry>, Failure>;
+
+    /// When the object was last written, where the store tells.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn modified(&self, _key: &str) -> Result<Option<DateTime<Utc>>, Failure> {
+        Ok(None)
+    }
 
     /// Opens an object, past caches where there are some. `None` if it does not exist.
     ///
@@ -118,6 +129,15 @@ pub trait Upload: Send {
     /// # Errors
     /// The store refuses.
     fn publish(&mut self) -> Result<bool, Failure>;
+}
+
+/// Key of the object `name` in `directory`.
+fn key_in(directory: &str, name: &str) -> String {
+    if directory.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{directory}/{name}")
+    }
 }
 
 /// Opens the destination.

@@ -4,12 +4,13 @@
 use std::io::{self, Read};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
 use opendal::layers::{RetryLayer, TimeoutLayer};
 use opendal::{BufferStream, ErrorKind, Operator, Writer};
 use tokio::runtime::Handle;
 
-use super::{Attempt, Entry, Store, Upload};
+use super::{Attempt, Entry, Store, Upload, key_in};
 use crate::failure::Failure;
 
 /// Bytes of a part where nothing is known of the whole.
@@ -90,12 +91,19 @@ impl Store for ObjectStore {
             .into_iter()
             .filter(|e| e.metadata().is_file() && !e.name().starts_with('.'))
             .map(|e| Entry {
-                key: format!("{directory}/{}", e.name()),
+                key: key_in(directory, e.name()),
                 size: e.metadata().content_length(),
             })
             .collect();
         found.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(found)
+    }
+
+    fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {
+        let stat = self.handle.block_on(self.operator.stat(key));
+        let metadata = stat.map_err(|e| self.failed("opening", key, &e))?;
+        let seconds = metadata.last_modified().map(|t| t.into_inner().as_second());
+        Ok(seconds.and_then(|s| DateTime::from_timestamp(s, 0)))
     }
 
     fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {

@@ -8,7 +8,9 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Advice, CWD, RenameFlags, Timespec, Timestamps, UTIME_NOW};
 
-use super::{Attempt, Entry, Store, Upload};
+use chrono::{DateTime, Utc};
+
+use super::{Attempt, Entry, Store, Upload, key_in};
 use crate::failure::Failure;
 
 /// Temporaries and marks of the runner begin so; listings leave them out.
@@ -142,13 +144,19 @@ impl Store for VolumeStore {
         for (name, metadata) in files(&path)? {
             if metadata.is_file() && !name.starts_with('.') {
                 found.push(Entry {
-                    key: format!("{directory}/{name}"),
+                    key: key_in(directory, &name),
                     size: metadata.len(),
                 });
             }
         }
         found.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(found)
+    }
+
+    fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {
+        let path = self.path(key);
+        let metadata = std::fs::metadata(&path).map_err(|e| failure("opening", &path, &e))?;
+        Ok(DateTime::from_timestamp(metadata.mtime(), 0))
     }
 
     fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
