@@ -213,7 +213,7 @@ pub fn webdav() -> &'static (String, PathBuf) {
         std::fs::create_dir(&root).unwrap();
         let config = dir.join("wsgidav.yaml");
         std::fs::write(&config, format!(
-            "host: 127.0.0.1\nport: {port}\nserver: cheroot\nprovider_mapping: {{\"/\": {root:?}}}\nsimple_dc: {{user_mapping: {{\"*\": {{dav: {{password: {DAV_PASSWORD:?}}}}}}}}}\nhttp_authenticator: {{accept_basic: true, accept_digest: false, default_to_digest: false}}\n"
+            "host: 127.0.0.1\nport: {port}\nserver: cheroot\nserver_args: {{timeout: 300}}\nprovider_mapping: {{\"/\": {root:?}}}\nsimple_dc: {{user_mapping: {{\"*\": {{dav: {{password: {DAV_PASSWORD:?}}}}}}}}}\nhttp_authenticator: {{accept_basic: true, accept_digest: false, default_to_digest: false}}\n"
         )).unwrap();
         spawn(Command::new(program).arg("-c").arg(&config));
         wait_for("WebDAV", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
