@@ -182,8 +182,11 @@ const GAUGES: [Shown; 19] = [
     ),
 ];
 
+/// Reads one count of an object.
+type Count = fn(&Row) -> i64;
+
 /// Slots by outcome.
-const OUTCOMES: [(&str, fn(&Row) -> i64); 4] = [
+const OUTCOMES: [(&str, Count); 4] = [
     ("succeeded", |r| r.series.totals.succeeded),
     ("failed", |r| r.series.totals.failed),
     ("skipped", |r| r.series.totals.skipped),
