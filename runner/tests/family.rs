@@ -1,6 +1,11 @@
 //! Runs of a gobackup.io Backup against real servers. `fault_NN` are the faults of the original
 //! that lost data, and show that they do not happen here.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "tests"
+)]
 
 mod common;
 

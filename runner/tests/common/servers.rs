@@ -20,6 +20,10 @@ fn wait_for(what: &str, ready: impl Fn() -> bool) {
     }
 }
 
+#[expect(
+    clippy::zombie_processes,
+    reason = "a watcher ends it with this process"
+)]
 fn spawn(command: &mut Command) {
     let child = command
         .stdin(Stdio::null())
