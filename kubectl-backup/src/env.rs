@@ -19,6 +19,8 @@ pub(crate) struct Env {
     pub(crate) dumb: bool,
     /// The locale's character set is UTF-8.
     pub(crate) utf8: bool,
+    /// `KUBECTL_BACKUP_COMPLETION_TIMEOUT`: how long a shell waits for names.
+    pub(crate) completion_timeout: Option<String>,
     /// `PATH`, for the completion shim.
     pub(crate) path: Option<String>,
 }
@@ -45,6 +47,7 @@ impl Env {
             no_color: std::env::var_os("NO_COLOR").is_some(),
             force_color: get("CLICOLOR_FORCE").is_some_and(|v| v != "0"),
             dumb: get("TERM").is_some_and(|term| term == "dumb"),
+            completion_timeout: get("KUBECTL_BACKUP_COMPLETION_TIMEOUT"),
             path: get("PATH"),
             utf8: locale.contains("utf-8") || locale.contains("utf8") || cfg!(windows),
         }

@@ -8,7 +8,7 @@ use futures::future::join_all;
 
 use super::Context;
 use crate::cli::{Cli, Completion, Connection, Shell};
-use crate::cluster::{Cluster, Query, contexts};
+use crate::cluster::{Cluster, Query, contexts, duration};
 use crate::complete::{FILES, NO_FILES, Wanted, answer, wanted};
 use crate::env::Env;
 use crate::error::{Error, Kind as Exit, Result};
@@ -18,7 +18,7 @@ use crate::kind::KINDS;
 const SHIM: &str = "kubectl_complete-backup";
 /// What it runs.
 const SHIM_TEXT: &str = "#!/bin/sh\n# Called by kubectl's completion for `kubectl backup`.\nexec kubectl-backup __complete \"$@\"\n";
-/// A shell does not wait longer for names.
+/// A shell does not wait longer for names, unless `KUBECTL_BACKUP_COMPLETION_TIMEOUT` says so.
 const BUDGET: Duration = Duration::from_millis(900);
 
 /// Prints a script, or puts the shim in place.
@@ -90,8 +90,12 @@ pub(crate) async fn answer_shell(context: &Context, words: &[String]) -> Result<
         NO_FILES
     };
     let connection = connection(words);
+    let given = context.env.completion_timeout.as_deref();
+    let budget = given
+        .and_then(|text| duration("timeout", text).ok())
+        .unwrap_or(BUDGET);
     let names = candidates(&connection, &context.env, wanted);
-    let found = tokio::time::timeout(BUDGET, names)
+    let found = tokio::time::timeout(budget, names)
         .await
         .unwrap_or_default();
     context.ui.out(&answer(word, &found, directive))

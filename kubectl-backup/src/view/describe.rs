@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use super::advice::{Facts, advice};
 use super::table::{Look, Table, sanitise};
 use super::time::{Zone, zone_or_utc};
-use super::{duration, mask, pod, preview, runs};
+use super::{duration, mask, preview, runs};
 use crate::cluster::Object;
 
 /// Something that was read, or why it was not.
@@ -61,7 +61,7 @@ pub(crate) fn describe(inputs: &Inputs<'_>) -> String {
     head(&mut page, inputs, &status, zone);
     super::settings::settings(&mut page, inputs.object.spec());
     history(&mut page, inputs, &status, zone);
-    chain(&mut page, inputs, &status);
+    super::chain::chain(&mut page, inputs, &status);
     tables(&mut page, inputs, &status);
     let facts = Facts {
         object: &inputs.object.kind.short_name(&inputs.object.name()),
@@ -313,95 +313,6 @@ fn glyph(run: &Run, ascii: bool) -> &'static str {
         (RunResult::Skipped, true) => "skipped",
         (RunResult::Waiting, true) => "waiting",
     }
-}
-
-/// The run that matters, its Job, its pods, the end of its log.
-fn chain(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus) {
-    let Some(run) = focus(status) else { return };
-    page.field(
-        "Run",
-        &format!("{}  {}", run.name, runs::outcome(run, inputs.now)),
-    );
-    for warning in &run.warnings {
-        page.field("Warning", &mask::text(warning));
-    }
-    for artefact in &run.artefacts {
-        let read = if artefact.read_back {
-            "read back"
-        } else {
-            "not read back"
-        };
-        page.field(
-            "Artefact",
-            &format!(
-                "{}  {}  {read}",
-                artefact.key,
-                duration::bytes(artefact.size)
-            ),
-        );
-    }
-    let job = match &inputs.job {
-        Ok(Some(job)) => job_line(job),
-        Ok(None) => format!("job/{} is gone", run.name),
-        Err(why) => why.clone(),
-    };
-    page.field("Job", &job);
-    match &inputs.pods {
-        Ok(pods) if pods.is_empty() => page.field("Pods", "<none>"),
-        Ok(pods) => {
-            for one in pods {
-                page.field("Pod", &pod_line(one));
-            }
-        }
-        Err(why) => page.field("Pods", why),
-    }
-    match &inputs.log {
-        Ok(lines) if lines.is_empty() => {}
-        Ok(lines) => {
-            let lines: Vec<String> = lines.iter().map(|l| mask::text(l)).collect();
-            page.lines("Last log lines", &lines);
-        }
-        Err(why) => page.field("Log", why),
-    }
-}
-
-fn job_line(job: &Job) -> String {
-    let name = job.metadata.name.as_deref().unwrap_or_default();
-    let status = job.status.clone().unwrap_or_default();
-    let ended = status
-        .conditions
-        .iter()
-        .flatten()
-        .find(|c| c.status == "True");
-    let state = ended.map_or_else(
-        || format!("active: {}", status.active.unwrap_or(0)),
-        |c| match &c.message {
-            Some(message) if !message.is_empty() => format!("{}: {message}", c.type_),
-            _ => c.type_.clone(),
-        },
-    );
-    format!("job/{name}  {state}")
-}
-
-fn pod_line(one: &Pod) -> String {
-    let name = one.metadata.name.as_deref().unwrap_or_default();
-    let phase = one
-        .status
-        .as_ref()
-        .and_then(|s| s.phase.as_deref())
-        .unwrap_or("Unknown");
-    let container = pod::container(one).unwrap_or_default();
-    let stage = match pod::stage(one, &container) {
-        pod::Stage::Waiting(why) => format!("  {why}"),
-        pod::Stage::Running(_) => String::new(),
-        pod::Stage::Ended(code) => format!("  exit code {code}"),
-    };
-    let node = one
-        .spec
-        .as_ref()
-        .and_then(|s| s.node_name.as_deref())
-        .unwrap_or("<none>");
-    format!("pod/{name}  {phase}{stage}  node: {node}")
 }
 
 fn tables(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus) {

@@ -1,6 +1,7 @@
 //! What is shown, as pure functions of what was read and of `now`.
 
 pub(crate) mod advice;
+pub(crate) mod chain;
 pub(crate) mod describe;
 pub(crate) mod duration;
 pub(crate) mod events;

@@ -1,0 +1,97 @@
+//! What stands behind the run that matters: its Job, its pods, the end of its log.
+
+use crds::ScheduleStatus;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::describe::{Inputs, Page, focus};
+use super::{duration, mask, pod, runs};
+
+/// The run that matters, its Job, its pods, the end of its log.
+pub(crate) fn chain(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus) {
+    let Some(run) = focus(status) else { return };
+    page.field(
+        "Run",
+        &format!("{}  {}", run.name, runs::outcome(run, inputs.now)),
+    );
+    for warning in &run.warnings {
+        page.field("Warning", &mask::text(warning));
+    }
+    for artefact in &run.artefacts {
+        let read = if artefact.read_back {
+            "read back"
+        } else {
+            "not read back"
+        };
+        page.field(
+            "Artefact",
+            &format!(
+                "{}  {}  {read}",
+                artefact.key,
+                duration::bytes(artefact.size)
+            ),
+        );
+    }
+    let job = match &inputs.job {
+        Ok(Some(job)) => job_line(job),
+        Ok(None) => format!("job/{} is gone", run.name),
+        Err(why) => why.clone(),
+    };
+    page.field("Job", &job);
+    match &inputs.pods {
+        Ok(pods) if pods.is_empty() => page.field("Pods", "<none>"),
+        Ok(pods) => {
+            for one in pods {
+                page.field("Pod", &pod_line(one));
+            }
+        }
+        Err(why) => page.field("Pods", why),
+    }
+    match &inputs.log {
+        Ok(lines) if lines.is_empty() => {}
+        Ok(lines) => {
+            let lines: Vec<String> = lines.iter().map(|l| mask::text(l)).collect();
+            page.lines("Last log lines", &lines);
+        }
+        Err(why) => page.field("Log", why),
+    }
+}
+
+fn job_line(job: &Job) -> String {
+    let name = job.metadata.name.as_deref().unwrap_or_default();
+    let status = job.status.clone().unwrap_or_default();
+    let ended = status
+        .conditions
+        .iter()
+        .flatten()
+        .find(|c| c.status == "True");
+    let state = ended.map_or_else(
+        || format!("active: {}", status.active.unwrap_or(0)),
+        |c| match &c.message {
+            Some(message) if !message.is_empty() => format!("{}: {message}", c.type_),
+            _ => c.type_.clone(),
+        },
+    );
+    format!("job/{name}  {state}")
+}
+
+fn pod_line(one: &Pod) -> String {
+    let name = one.metadata.name.as_deref().unwrap_or_default();
+    let phase = one
+        .status
+        .as_ref()
+        .and_then(|s| s.phase.as_deref())
+        .unwrap_or("Unknown");
+    let container = pod::container(one).unwrap_or_default();
+    let stage = match pod::stage(one, &container) {
+        pod::Stage::Waiting(why) => format!("  {why}"),
+        pod::Stage::Running(_) => String::new(),
+        pod::Stage::Ended(code) => format!("  exit code {code}"),
+    };
+    let node = one
+        .spec
+        .as_ref()
+        .and_then(|s| s.node_name.as_deref())
+        .unwrap_or("<none>");
+    format!("pod/{name}  {phase}{stage}  node: {node}")
+}
