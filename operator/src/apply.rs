@@ -339,8 +339,8 @@ async fn delete(
     let api = jobs(ctx, target);
     match write(ctx, "delete", "jobs", api.delete(name, &params)).await {
         Ok(_) => Ok(()),
-        // Gone, or another Job has the name by now.
-        Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(()),
+        Err(error) if error.code() == Some(404) => Ok(()),
+        // A conflict too: the live read that follows tells whether another Job has the name by now.
         Err(error) => Err(error),
     }
 }
@@ -377,7 +377,7 @@ async fn label(
     {
         Ok(job) => changes.jobs.extend(job_digest(&job)),
         // Gone, or another Job has the name by now.
-        Err(error) if matches!(error.code(), Some(404 | 409 | 422)) => {}
+        Err(error) if matches!(error.code(), Some(404 | 422)) => {}
         Err(error) => return Err(error),
     }
     changes.taken_over.push(stranger.uid.to_string());
