@@ -152,7 +152,11 @@ fn judge(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDiges
             }
             // A failing attempt was noted while the Job was active; its pod may be gone by now.
             let noted = report.is_none() && pods.is_empty() && !run.reason.is_empty();
-            if noted && closing.result == RunResult::Failed {
+            if let Some((reason, message)) =
+                intended(run).filter(|_| closing.result == RunResult::Failed)
+            {
+                (closing.reason, closing.message) = (reason, message);
+            } else if noted && closing.result == RunResult::Failed {
                 closing.reason.clone_from(&run.reason);
                 closing.message.clone_from(&run.message);
             }
@@ -161,8 +165,20 @@ fn judge(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDiges
     }
 }
 
+/// Reason and message of the end that was written into the run before its Job was deleted. They
+/// stand: what the pod says while it is being ended is the effect, not the cause.
+fn intended(run: &Run) -> Option<(String, String)> {
+    let intent = run.intent.as_ref()?;
+    let never_started = intent == super::control::NEVER_STARTED && !run.reason.is_empty();
+    let reason = if never_started { &run.reason } else { intent };
+    Some((reason.clone(), run.message.clone()))
+}
+
 /// What an attempt said, while the Job goes on.
 fn progress(run: &mut Run, pods: &[&PodDigest]) {
+    if run.intent.is_some() {
+        return;
+    }
     let Some(end) = outcome::newest_end(pods).filter(|e| e.exit_code != 0) else {
         return;
     };
@@ -187,12 +203,9 @@ fn vanished(draft: &mut Draft<'_>, index: usize, pods: &[&PodDigest]) {
         outcome::note_report(run, report);
     }
     let good = report.as_ref().is_some_and(|r| r.good == Some(true));
-    let (reason, message) = match (&run.intent, report) {
+    let (reason, message) = match (intended(run), report) {
         (_, Some(report)) if good => (outcome::named(&report.reason, "Completed"), report.message),
-        (Some(intent), _) if !run.reason.is_empty() && intent == super::control::NEVER_STARTED => {
-            (run.reason.clone(), run.message.clone())
-        }
-        (Some(intent), _) => (intent.clone(), run.message.clone()),
+        (Some(intended), _) => intended,
         (None, _) => (
             JOB_DELETED.to_owned(),
             "the Job was deleted before its outcome was seen; run it again with `kubectl backup run-now`".to_owned(),

@@ -129,16 +129,16 @@ fn describe_says_what_a_suspended_weekend_missed() {
             "schedule": {"text": schedule, "timeZone": "UTC", "since": text(friday), "anchor": text(friday)},
         }),
     );
-    ns.backup(&["resume", "shop"]).ok();
+    ns.backup(&["resume", "shop", "--run-missed"]).ok();
     eventually("the newest missed slot is made up", 60, || {
         !owned_by(&ns.jobs(), "MysqlBackup", "shop").is_empty()
     });
     let described = wait_for("describe tells", 30, || {
         let said = ns.backup(&["describe", "shop"]).ok().stdout;
-        said.contains("Suspended").then_some(said)
+        said.contains(": Suspended").then_some(said)
     });
     assert!(
-        described.contains("47"),
+        described.contains("47 from "),
         "48 slots, one made up:\n{described}"
     );
     assert_eq!(owned_by(&ns.jobs(), "MysqlBackup", "shop").len(), 1);

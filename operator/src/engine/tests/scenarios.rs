@@ -113,6 +113,40 @@ fn cancel_writes_the_intent_then_deletes_in_the_foreground() {
 }
 
 #[test]
+fn a_pod_that_is_being_ended_does_not_hide_why_its_run_is() {
+    let mut world = hourly();
+    world.at("2025-01-01T01:00:00Z");
+    let run = &mut world.seen.status.runs[0];
+    run.intent = Some("NeverStarted".into());
+    run.reason = "ImagePullBackOff".into();
+    run.message = "not running within 600 s: no such image".into();
+    world.seen.pods.push(PodDigest {
+        name: "p".into(),
+        uid: "p".into(),
+        job_uid: world.seen.jobs[0].uid.clone(),
+        created: world.now,
+        started: false,
+        trouble: None,
+        ended: Some(Ended {
+            exit_code: 137,
+            reason: "ContainerStatusUnknown".into(),
+            message: "The container could not be located when the pod was terminated".into(),
+            at: None,
+        }),
+        gone: false,
+    });
+    world.settle();
+    assert_eq!(world.newest().reason, "ImagePullBackOff");
+    world.seen.jobs.clear();
+    world.settle();
+    assert_eq!(
+        shown(world.newest()),
+        (RunResult::Failed, "ImagePullBackOff")
+    );
+    assert!(world.newest().message.contains("no such image"));
+}
+
+#[test]
 fn cancel_of_a_waiting_slot_needs_no_job() {
     let mut world = hourly().with(|s| s.concurrency = ConcurrencyPolicy::Forbid);
     world.at("2025-01-01T01:00:00Z").at("2025-01-01T02:00:00Z");
