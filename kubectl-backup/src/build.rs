@@ -8,7 +8,7 @@ use crds::mysql_backup::{
     TlsMode, VolumeDestination,
 };
 use crds::{MysqlBackup, MysqlBackupSpec};
-use k8s_openapi::api::core::v1::{EnvVar, LocalObjectReference, PersistentVolumeClaimVolumeSource};
+use k8s_openapi::api::core::v1::{EnvVar, PersistentVolumeClaimVolumeSource};
 
 use crate::cli::{Concurrency, CreateMysql, SourceFlags, StoreFlags, TlsFlag};
 use crate::error::{Error, Result};
@@ -183,14 +183,10 @@ fn destination(flags: &StoreFlags) -> Option<Destination> {
         }),
         ca_secret_key_ref: None,
     });
-    let storage_ref = flags
-        .storage
-        .as_ref()
-        .map(|name| LocalObjectReference { name: name.clone() });
     let destination = Destination {
         volume,
         s3,
-        storage_ref,
+        storage_ref: None,
     };
     (destination != Destination::default()).then_some(destination)
 }

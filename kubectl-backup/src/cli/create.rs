@@ -141,9 +141,6 @@ pub(crate) struct StoreFlags {
     /// Put the bucket into the path instead of the host name
     #[arg(long, requires = "s3_bucket")]
     pub(crate) s3_path_style: bool,
-    /// gobackup.io Storage to store in
-    #[arg(long, value_name = "NAME", group = "store")]
-    pub(crate) storage: Option<String>,
     /// What to keep: keep-last=7,keep-daily=14,keep-weekly=8,keep-monthly=12,keep-hourly=24,max-age=720h
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     pub(crate) retention: Vec<String>,

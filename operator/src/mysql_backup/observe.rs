@@ -1,6 +1,7 @@
 //! A spec as the engine reads it. PURE.
 
 use crds::MysqlBackupSpec;
+use crds::mysql_backup::{NotificationEvent, VerifyMode};
 use crds::validate::{self, Problem};
 
 use crate::engine::Settings;
@@ -39,12 +40,87 @@ pub(super) fn is_own(spec: &MysqlBackupSpec, runner_image: &str) -> bool {
 /// Every mistake that keeps the object from running.
 pub(super) fn problems(spec: &MysqlBackupSpec) -> Vec<Problem> {
     let mut found = validate::mysql_backup(spec);
-    let destination = spec.destination.as_ref();
-    if destination.is_some_and(|d| d.storage_ref.is_some()) {
-        found.push(Problem {
-            path: "spec.destination.storageRef".into(),
-            message: "names a gobackup.io Storage, which MysqlBackup runs can't write to; use volume or s3".into(),
-        });
-    }
+    found.extend(unserved(spec));
     found
+}
+
+/// Fields of the kind that this operator can't honour: said at once, never ignored.
+fn unserved(spec: &MysqlBackupSpec) -> Vec<Problem> {
+    let storage = spec
+        .destination
+        .as_ref()
+        .and_then(|d| d.storage_ref.as_ref());
+    let client = spec.source.as_ref().and_then(|s| s.client_image.as_ref());
+    let restore = spec
+        .verify
+        .as_ref()
+        .filter(|v| v.mode == VerifyMode::Restore);
+    let unsent = |e: &&NotificationEvent| {
+        matches!(e, NotificationEvent::Overdue | NotificationEvent::Missed)
+    };
+    let notice = spec.notifications.iter().flat_map(|n| &n.on).find(unsent);
+    let rows = [
+        (
+            storage.is_some(),
+            "spec.destination.storageRef",
+            "names a gobackup.io Storage, which MysqlBackup runs can't write to; use volume or s3",
+        ),
+        (
+            client.is_some(),
+            "spec.source.clientImage",
+            "runs use the client in the runner's image; remove it, or set spec.image to an image that holds backup-runner and your client",
+        ),
+        (
+            restore.is_some(),
+            "spec.verify.mode",
+            "Restore is not done for each run; remove it, every run is read back and compared by checksum",
+        ),
+        (
+            notice.is_some(),
+            "spec.notifications.on",
+            "Overdue and Missed are not sent; alert on the metrics mysqlbackup_overdue and mysqlbackup_slots_total, and keep Success, Failure and Recovery here",
+        ),
+    ];
+    let wrong = rows.into_iter().filter(|(wrong, ..)| *wrong);
+    wrong
+        .map(|(_, path, message)| Problem {
+            path: path.into(),
+            message: message.into(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn fields_that_are_not_served_are_named_with_a_remedy() {
+        let rows = [
+            (
+                r#"{"schedule":"@daily","destination":{"storageRef":{"name":"s"}}}"#,
+                "spec.destination.storageRef",
+            ),
+            (
+                r#"{"schedule":"@daily","source":{"clientImage":"x"}}"#,
+                "spec.source.clientImage",
+            ),
+            (
+                r#"{"schedule":"@daily","verify":{"mode":"Restore"}}"#,
+                "spec.verify.mode",
+            ),
+            (
+                r#"{"schedule":"@daily","notifications":[{"type":"Slack","urlSecretKeyRef":{"name":"a","key":"b"},"on":["Failure","Overdue"]}]}"#,
+                "spec.notifications.on",
+            ),
+        ];
+        for (spec, path) in rows {
+            let found = problems(&serde_json::from_str(spec).unwrap());
+            let paths: Vec<&str> = found.iter().map(|p| p.path.as_str()).collect();
+            assert_eq!(paths, [path]);
+        }
+        let served = r#"{"schedule":"@daily","verify":{"mode":"Checksum"}}"#;
+        assert_eq!(problems(&serde_json::from_str(served).unwrap()), vec![]);
+    }
 }
