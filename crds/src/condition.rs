@@ -13,6 +13,8 @@ pub const SCHEDULED: &str = "Scheduled";
 pub const LAST_RUN_SUCCEEDED: &str = "LastRunSucceeded";
 /// The newest verification passed.
 pub const VERIFIED: &str = "Verified";
+/// A Restore has loaded its dump.
+pub const RESTORED: &str = "Restored";
 /// Summary, read by kstatus: accepted, and no failure stands.
 pub const READY: &str = "Ready";
 /// Every reference of a gobackup.io Backup was found.

@@ -5,10 +5,12 @@ use kube::CustomResourceExt;
 use serde_json::Value;
 
 use crate::mysql_backup::MysqlBackup;
+use crate::restore::Restore;
 
 /// Every kind of this product, as `(file name, definition)`.
 pub fn all() -> Vec<(String, Value)> {
-    std::iter::once(MysqlBackup::crd())
+    [MysqlBackup::crd(), Restore::crd()]
+        .into_iter()
         .chain(crate::gobackup::definition::all())
         .map(|crd| (file_name(&crd), trimmed(&crd)))
         .collect()

@@ -10,10 +10,13 @@ pub mod generate;
 pub mod gobackup;
 pub mod labels;
 pub mod legacy;
+pub mod mounts;
 pub mod mysql_backup;
 pub mod names;
+pub mod pod;
 pub mod report;
 pub mod request;
+pub mod restore;
 pub mod run;
 pub mod schedule;
 pub mod status;
@@ -22,6 +25,7 @@ pub mod time;
 pub mod validate;
 
 pub use mysql_backup::{MysqlBackup, MysqlBackupSpec};
+pub use restore::{Restore, RestoreSpec};
 pub use status::ScheduleStatus;
 
 /// Version of all programs, from one place.

@@ -41,6 +41,24 @@ pub fn immediate_name(owner: &str, uid: &str) -> String {
     cut(owner, &format!("-i{}", short_hash(&[uid], 8)))
 }
 
+/// `<name>-r<8 hex of hash(uid)>`: the one Job of a Restore.
+pub fn restore_name(owner: &str, uid: &str) -> String {
+    cut(owner, &format!("-r{}", short_hash(&[uid], 8)))
+}
+
+/// `<name>-v<8 hex of hash(uid, run)>`: the one verification by restore of a run.
+pub fn verify_name(owner: &str, uid: &str, run: &str) -> String {
+    cut(owner, &format!("-v{}", short_hash(&[uid, run], 8)))
+}
+
+/// `<name>-n<8 hex of hash(uid, subject, event)>`: the one notice of a run or slot.
+pub fn notify_name(owner: &str, uid: &str, subject: &str, event: &str) -> String {
+    cut(
+        owner,
+        &format!("-n{}", short_hash(&[uid, subject, event], 8)),
+    )
+}
+
 /// Name of the one event of (object, slot or run, reason): a crash does not repeat it.
 pub fn event_name(owner: &str, uid: &str, subject: &str, reason: &str) -> String {
     cut(
@@ -100,7 +118,7 @@ mod tests {
         #[test]
         fn every_name_is_a_valid_job_name(owner in r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?){0,8}", secs in 0i64..4_000_000_000, id in ".{0,40}") {
             let slot = DateTime::from_timestamp(secs, 0).unwrap();
-            for name in [slot_name(&owner, "u", slot), hashed_slot_name(&owner, "u", slot), manual_name(&owner, "u", &id), immediate_name(&owner, "u")] {
+            for name in [slot_name(&owner, "u", slot), hashed_slot_name(&owner, "u", slot), manual_name(&owner, "u", &id), immediate_name(&owner, "u"), restore_name(&owner, "u"), verify_name(&owner, "u", &id), notify_name(&owner, "u", &id, "Failure")] {
                 prop_assert!(name.len() <= 63, "{name}");
                 prop_assert!(name.ends_with(|c: char| c.is_ascii_alphanumeric()));
                 prop_assert!(!name.contains(".-") && !name.contains("-.-"), "{name}");

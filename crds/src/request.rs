@@ -27,6 +27,10 @@ pub enum Action {
     List,
     /// End a run.
     Cancel,
+    /// Load an artefact into a server: the Job of a Restore, never of a request.
+    Restore,
+    /// Tell receivers what the operator saw: the operator's own, never of a request.
+    Notify,
 }
 
 impl Action {
@@ -39,6 +43,8 @@ impl Action {
             Self::Probe => "Probe",
             Self::List => "List",
             Self::Cancel => "Cancel",
+            Self::Restore => "Restore",
+            Self::Notify => "Notify",
         }
     }
 }
@@ -124,6 +130,13 @@ impl Request {
         if request.id.is_empty() || request.id.len() > 128 {
             return Err("id must have 1 to 128 characters".into());
         }
+        match request.action {
+            Action::Restore => {
+                return Err("a restore is asked for by an object of kind Restore".into());
+            }
+            Action::Notify => return Err("Notify is the operator's own".into()),
+            _ => {}
+        }
         for (field, text) in [("at", &request.at), ("expiresAt", &request.expires_at)] {
             if parse_rfc3339(text).is_none() {
                 return Err(format!("{field} is not an RFC 3339 time"));
@@ -172,6 +185,8 @@ mod tests {
             "{}",
             "[1]",
             r#"{"action":"Backup","id":"","at":"x","expiresAt":"y"}"#,
+            r#"{"action":"Restore","id":"1","at":"2025-01-15T10:30:00Z","expiresAt":"2025-01-15T10:30:00Z"}"#,
+            r#"{"action":"Notify","id":"1","at":"2025-01-15T10:30:00Z","expiresAt":"2025-01-15T10:30:00Z"}"#,
             r#"{"action":"Boom","id":"1","at":"2025-01-15T10:30:00Z","expiresAt":"2025-01-15T10:30:00Z"}"#,
         ] {
             assert!(Request::parse(bad).is_err(), "{bad}");

@@ -5,8 +5,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::labels::PREFIX;
-use crate::mysql_backup::{Destination, MysqlBackupSpec, VolumeDestination};
+use k8s_openapi::api::core::v1::{Volume, VolumeMount};
+
+use crate::mysql_backup::{Destination, MysqlBackupSpec, PodMetadata, VolumeDestination};
 use crate::names::MAX_NAME;
+use crate::restore::{RestoreSpec, kind_of};
 use crate::schedule::{Schedule, parse_go_duration};
 
 /// One mistake: where, what, and what to do.
@@ -67,10 +70,11 @@ pub fn mysql_backup(spec: &MysqlBackupSpec) -> Vec<Problem> {
         found.push(Problem::new(path, e.to_string()));
     }
     bounds(spec, &mut found);
-    pod(spec, &mut found);
+    pod(&spec.volumes, &spec.volume_mounts, &mut found);
+    metadata(spec.pod_metadata.as_ref(), &mut found);
     source(spec, &mut found);
     if let Some(destination) = &spec.destination {
-        self::destination(destination, &mut found);
+        self::destination("spec.destination", destination, &mut found);
     }
     if let Some(age) = spec.encryption.as_ref().map(|e| e.age.as_ref()) {
         let empty =
@@ -90,6 +94,73 @@ pub fn mysql_backup(spec: &MysqlBackupSpec) -> Vec<Problem> {
             format!("{text:?} is not a duration; write it like 720h"),
         ));
     }
+    found
+}
+
+/// Every mistake of a Restore's spec that would keep it from running. The schema says most of them
+/// already; whoever builds a Restore learns of all of them here.
+pub fn restore(spec: &RestoreSpec) -> Vec<Problem> {
+    let mut found = vec![];
+    let from = &spec.from;
+    let one_of = |three: [bool; 3]| three.iter().filter(|set| **set).count() == 1;
+    match (&from.name, &from.location) {
+        (Some(_), None) => {
+            let latest = from.latest == Some(true);
+            if !one_of([from.run.is_some(), latest, from.at.is_some()]) {
+                found.push(Problem::new(
+                    "spec.from",
+                    "needs exactly one of run, latest: true, at beside name",
+                ));
+            }
+            if kind_of(from) != "MysqlBackup" {
+                found.push(Problem::new(
+                    "spec.from.kind",
+                    "only dumps of a MysqlBackup can be restored by the operator; get the archive of another kind with `kubectl backup download`",
+                ));
+            }
+        }
+        (None, Some(location)) => {
+            let latest = location.latest == Some(true);
+            if !one_of([location.key.is_some(), latest, location.at.is_some()]) {
+                found.push(Problem::new(
+                    "spec.from.location",
+                    "needs exactly one of key, latest: true, at",
+                ));
+            }
+            let path = "spec.from.location.destination";
+            destination(path, &location.destination, &mut found);
+            if location.destination.storage_ref.is_some() {
+                found.push(Problem::new(
+                    format!("{path}.storageRef"),
+                    "holds archives of another kind; use volume or s3",
+                ));
+            }
+        }
+        _ => found.push(Problem::new(
+            "spec.from",
+            "needs name, for a backup object of this namespace, or location; exactly one of them",
+        )),
+    }
+    let times = [
+        ("spec.from.at", from.at.as_ref()),
+        (
+            "spec.from.location.at",
+            from.location.as_ref().and_then(|l| l.at.as_ref()),
+        ),
+    ];
+    for (path, text) in times {
+        if let Some(text) = text.filter(|t| crate::time::parse_rfc3339(t).is_none()) {
+            found.push(Problem::new(
+                path,
+                format!("{text:?} is not an RFC 3339 time; write it like 2025-01-15T10:30:00Z"),
+            ));
+        }
+    }
+    if spec.to.host.is_some() == spec.to.socket.is_some() {
+        found.push(Problem::new("spec.to", "needs exactly one of host, socket"));
+    }
+    pod(&spec.volumes, &spec.volume_mounts, &mut found);
+    metadata(spec.pod_metadata.as_ref(), &mut found);
     found
 }
 
@@ -121,9 +192,9 @@ fn bounds(spec: &MysqlBackupSpec, found: &mut Vec<Problem>) {
     }
 }
 
-fn pod(spec: &MysqlBackupSpec, found: &mut Vec<Problem>) {
+fn pod(all: &[Volume], mounts: &[VolumeMount], found: &mut Vec<Problem>) {
     let mut volumes = BTreeSet::new();
-    for (i, volume) in spec.volumes.iter().enumerate() {
+    for (i, volume) in all.iter().enumerate() {
         if !volumes.insert(volume.name.as_str()) {
             found.push(Problem::new(
                 format!("spec.volumes[{i}].name"),
@@ -134,7 +205,7 @@ fn pod(spec: &MysqlBackupSpec, found: &mut Vec<Problem>) {
             ));
         }
     }
-    for (i, mount) in spec.volume_mounts.iter().enumerate() {
+    for (i, mount) in mounts.iter().enumerate() {
         if !volumes.contains(mount.name.as_str()) {
             found.push(Problem::new(
                 format!("spec.volumeMounts[{i}].name"),
@@ -145,7 +216,10 @@ fn pod(spec: &MysqlBackupSpec, found: &mut Vec<Problem>) {
             ));
         }
     }
-    if let Some(metadata) = &spec.pod_metadata {
+}
+
+fn metadata(metadata: Option<&PodMetadata>, found: &mut Vec<Problem>) {
+    if let Some(metadata) = metadata {
         for key in metadata.labels.keys().chain(metadata.annotations.keys()) {
             if key.starts_with(PREFIX) {
                 found.push(Problem::new(
@@ -188,7 +262,7 @@ fn source(spec: &MysqlBackupSpec, found: &mut Vec<Problem>) {
     }
 }
 
-fn destination(destination: &Destination, found: &mut Vec<Problem>) {
+fn destination(path: &str, destination: &Destination, found: &mut Vec<Problem>) {
     let set = [
         destination.volume.is_some(),
         destination.s3.is_some(),
@@ -196,18 +270,18 @@ fn destination(destination: &Destination, found: &mut Vec<Problem>) {
     ];
     if set.iter().filter(|s| **s).count() != 1 {
         found.push(Problem::new(
-            "spec.destination",
+            path,
             "needs exactly one of volume, s3, storageRef",
         ));
     }
     if let Some(volume) = &destination.volume {
-        volume_destination("spec.destination.volume", volume, found);
+        volume_destination(&format!("{path}.volume"), volume, found);
     }
     if let Some(s3) = &destination.s3
         && s3.bucket.trim().is_empty()
     {
         found.push(Problem::new(
-            "spec.destination.s3.bucket",
+            format!("{path}.s3.bucket"),
             "is empty; name the bucket",
         ));
     }
@@ -287,6 +361,59 @@ fn has_url_password(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_restore_says_what_and_where_once() {
+        const TO: &str = r#""to":{"host":"db","credentialsSecretRef":{"name":"db"}}"#;
+        const S3: &str = r#""destination":{"s3":{"bucket":"b"}}"#;
+        let rows = [
+            (r#"{"name":"shop","latest":true}"#.to_owned(), vec![]),
+            (
+                r#"{"name":"shop","at":"2025-01-15T10:30:00Z"}"#.into(),
+                vec![],
+            ),
+            (format!(r#"{{"location":{{{S3},"key":"k"}}}}"#), vec![]),
+            (r#"{"name":"shop"}"#.into(), vec!["spec.from"]),
+            (
+                r#"{"name":"shop","latest":false}"#.into(),
+                vec!["spec.from"],
+            ),
+            (
+                r#"{"name":"shop","run":"r","latest":true}"#.into(),
+                vec!["spec.from"],
+            ),
+            (r#"{"latest":true}"#.into(), vec!["spec.from"]),
+            (
+                r#"{"name":"shop","at":"yesterday"}"#.into(),
+                vec!["spec.from.at"],
+            ),
+            (
+                r#"{"kind":"Backup","name":"shop","latest":true}"#.into(),
+                vec!["spec.from.kind"],
+            ),
+            (
+                format!(r#"{{"location":{{{S3}}}}}"#),
+                vec!["spec.from.location"],
+            ),
+            (
+                r#"{"location":{"destination":{},"latest":true}}"#.into(),
+                vec!["spec.from.location.destination"],
+            ),
+        ];
+        for (from, paths) in rows {
+            let text = format!(r#"{{"from":{from},{TO}}}"#);
+            let found = restore(&serde_json::from_str(&text).unwrap());
+            let found: Vec<&str> = found.iter().map(|p| p.path.as_str()).collect();
+            assert_eq!(found, paths, "{from}");
+        }
+        let neither =
+            r#"{"from":{"name":"a","latest":true},"to":{"credentialsSecretRef":{"name":"db"}}}"#;
+        assert_eq!(
+            restore(&serde_json::from_str(neither).unwrap())[0].path,
+            "spec.to"
+        );
+    }
+
     use crate::mysql_backup::{Encryption, MysqlSource, PodMetadata, Retention};
     use k8s_openapi::api::core::v1::{EnvVar, Volume, VolumeMount};
 

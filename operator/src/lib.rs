@@ -15,6 +15,7 @@ pub mod lease;
 pub mod metrics;
 pub mod mysql_backup;
 mod observe;
+mod pods;
 pub mod policy;
 pub mod run;
 pub mod telemetry;

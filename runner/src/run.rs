@@ -184,6 +184,9 @@ fn act(context: &Context) -> Result<(), Failure> {
                 Action::Probe => inspect::probe(context),
                 Action::List => inspect::list(context),
                 Action::Backup => backup::run(context),
+                Action::Restore | Action::Notify => Err(Failure::settings(
+                    "the options of the action are missing: use runner and operator of the same version",
+                )),
                 Action::Cancel => Err(Failure::settings(
                     "action Cancel is the operator's: it ends the run's Job",
                 )),

@@ -3,39 +3,25 @@
 use std::collections::BTreeMap;
 
 use crds::labels;
-use crds::mysql_backup::{ImagePullPolicy, MysqlBackupSpec, RestartPolicy, VolumeDestination};
+use crds::mounts::Mounts;
+use crds::mysql_backup::{MysqlBackupSpec, RestartPolicy};
 use crds::request::Action;
-use crds::run::{ObjectId, RunDestination, RunId, RunSpec, SPEC_ENV, SPEC_VERSION};
+use crds::run::{ObjectId, RunId, RunSpec, SPEC_VERSION};
 use crds::schedule::parse_go_duration;
 use k8s_openapi::api::batch::v1::{
     Job, JobSpec, PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement,
     PodFailurePolicyOnPodConditionsPattern, PodFailurePolicyRule,
 };
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, EmptyDirVolumeSource, EnvVar, EnvVarSource, ObjectFieldSelector,
-    PodSecurityContext, PodSpec, PodTemplateSpec, SeccompProfile, SecurityContext, Volume,
-    VolumeMount,
+    Container, EnvVar, PodSecurityContext, PodSpec, PodTemplateSpec, SecurityContext,
 };
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::observe::{self, STARTUP};
-use super::secrets;
 use crate::engine::{Object, Seed};
+use crate::pods::{overlay, pull_policy, some};
 
-/// Where a volume destination is mounted.
-const DESTINATION_MOUNT: &str = "/backup";
-/// Name of a volume destination's volume.
-const DESTINATION_VOLUME: &str = "backup-destination";
-/// Memory for option files of the dump client.
-const SCRATCH_MOUNT: &str = "/run/backup";
-/// Name of that volume.
-const SCRATCH_VOLUME: &str = "backup-scratch";
-/// User and group of our image.
-const UID: i64 = 65_532;
 /// Seconds to SIGKILL where the spec is silent.
 const GRACE: i64 = 60;
 /// Retries where the spec is silent.
@@ -124,20 +110,14 @@ fn pod(
 ) -> Result<PodSpec, String> {
     let mut volumes = spec.volumes.clone();
     let mut mounts = spec.volume_mounts.clone();
-    let mut files = secrets::Files::default();
-    let run = run_spec(object, spec, seed, own, &mut files);
-    if let Some(volume) = spec.destination.as_ref().and_then(|d| d.volume.as_ref()) {
-        volumes.push(destination_volume(volume));
-        mounts.push(mount(DESTINATION_VOLUME, DESTINATION_MOUNT));
-    }
-    if let Some((volume, at)) = files.volume() {
-        volumes.push(volume);
-        mounts.push(at);
-    }
+    let mut ours = Mounts::default();
+    let run = run_spec(object, spec, seed, own, &mut ours);
     if own {
-        volumes.push(scratch());
-        mounts.push(mount(SCRATCH_VOLUME, SCRATCH_MOUNT));
+        ours.scratch();
     }
+    let ours = ours.finish();
+    volumes.extend(ours.0);
+    mounts.extend(ours.1);
     let container = Container {
         name: labels::CONTAINER.to_owned(),
         image: Some(
@@ -179,7 +159,7 @@ fn run_spec(
     spec: &MysqlBackupSpec,
     seed: &Seed,
     own: bool,
-    files: &mut secrets::Files,
+    mounts: &mut Mounts,
 ) -> RunSpec {
     let options = serde_json::to_value(&seed.options).unwrap_or_default();
     RunSpec {
@@ -197,14 +177,19 @@ fn run_spec(
             trigger: seed.trigger,
         },
         cluster_id: String::new(),
-        source: secrets::source(spec, files),
-        destination: destination(spec, files),
+        source: spec.source.as_ref().map(|s| mounts.source(s)),
+        destination: spec.destination.as_ref().map(|d| mounts.destination(d)),
         compression: spec.compression,
         encryption: spec.encryption.clone(),
-        recipients_file: secrets::recipients(spec, files),
-        identity_file: secrets::identity(spec, seed.action, files),
+        recipients_file: spec.encryption.as_ref().and_then(|e| mounts.recipients(e)),
+        // Only what opens artefacts gets the key.
+        identity_file: spec
+            .decryption
+            .as_ref()
+            .filter(|_| seed.action == Action::Verify)
+            .and_then(|d| mounts.identity(d)),
         retention: spec.retention.clone(),
-        notifications: secrets::notifications(spec, files),
+        notifications: mounts.notifications(&spec.notifications),
         timeout_seconds: own.then(|| timeout(spec)).flatten(),
         options: if options == serde_json::json!({}) {
             Value::Null
@@ -214,45 +199,10 @@ fn run_spec(
     }
 }
 
-fn destination(spec: &MysqlBackupSpec, files: &mut secrets::Files) -> Option<RunDestination> {
-    let destination = spec.destination.as_ref()?;
-    let path = destination.volume.as_ref().map(|volume| {
-        let below = volume.path.as_deref().unwrap_or("").trim_matches('/');
-        format!("{DESTINATION_MOUNT}/{below}")
-            .trim_end_matches('/')
-            .to_owned()
-    });
-    let s3 = destination.s3.as_ref().map(|s3| secrets::s3(s3, files));
-    Some(RunDestination { path, s3 })
-}
-
 /// The environment: the user's with the last of each name (as an apply would keep it), then ours.
-/// `$` is doubled, else the kubelet would expand `$(NAME)` within.
 fn env(spec: &MysqlBackupSpec, run: &RunSpec) -> Result<Vec<EnvVar>, String> {
-    let text = serde_json::to_string(run).map_err(|e| format!("run spec: {e}"))?;
-    let field = |path: &str| EnvVarSource {
-        field_ref: Some(ObjectFieldSelector {
-            field_path: path.to_owned(),
-            api_version: None,
-        }),
-        ..EnvVarSource::default()
-    };
     let mut all = spec.backup_envs.clone();
-    all.push(EnvVar {
-        name: SPEC_ENV.to_owned(),
-        value: Some(text.replace('$', "$$")),
-        value_from: None,
-    });
-    for (name, path) in [
-        ("BACKUP_POD_NAME", "metadata.name"),
-        ("BACKUP_POD_UID", "metadata.uid"),
-    ] {
-        all.push(EnvVar {
-            name: name.to_owned(),
-            value: None,
-            value_from: Some(field(path)),
-        });
-    }
+    all.extend(crds::pod::env(run)?);
     let last = |i: usize, name: &str| !all[i + 1..].iter().any(|later| later.name == name);
     let kept: Vec<bool> = all
         .iter()
@@ -264,55 +214,12 @@ fn env(spec: &MysqlBackupSpec, run: &RunSpec) -> Result<Vec<EnvVar>, String> {
     Ok(all)
 }
 
-fn destination_volume(volume: &VolumeDestination) -> Volume {
-    Volume {
-        name: DESTINATION_VOLUME.to_owned(),
-        persistent_volume_claim: volume.persistent_volume_claim.clone(),
-        nfs: volume.nfs.clone(),
-        host_path: volume.host_path.clone(),
-        csi: volume.csi.clone(),
-        ephemeral: volume.ephemeral.clone(),
-        empty_dir: volume.empty_dir.clone(),
-        ..Volume::default()
-    }
-}
-
-fn scratch() -> Volume {
-    Volume {
-        name: SCRATCH_VOLUME.to_owned(),
-        empty_dir: Some(EmptyDirVolumeSource {
-            medium: Some("Memory".to_owned()),
-            size_limit: Some(Quantity("64Mi".to_owned())),
-        }),
-        ..Volume::default()
-    }
-}
-
-fn mount(name: &str, path: &str) -> VolumeMount {
-    VolumeMount {
-        name: name.to_owned(),
-        mount_path: path.to_owned(),
-        ..VolumeMount::default()
-    }
-}
-
 /// The user's pod security context over ours; a user's own image gets the user's alone.
 fn pod_security(spec: &MysqlBackupSpec, own: bool) -> Result<Option<PodSecurityContext>, String> {
     if !own {
         return Ok(spec.pod_security_context.clone());
     }
-    let ours = PodSecurityContext {
-        run_as_non_root: Some(true),
-        run_as_user: Some(UID),
-        run_as_group: Some(UID),
-        fs_group: Some(UID),
-        fs_group_change_policy: Some("OnRootMismatch".to_owned()),
-        seccomp_profile: Some(SeccompProfile {
-            type_: "RuntimeDefault".to_owned(),
-            localhost_profile: None,
-        }),
-        ..PodSecurityContext::default()
-    };
+    let ours = crds::pod::pod_security();
     overlay(&ours, spec.pod_security_context.as_ref()).map(Some)
 }
 
@@ -323,28 +230,8 @@ fn container_security(
     if !own {
         return Ok(spec.security_context.clone());
     }
-    let ours = SecurityContext {
-        allow_privilege_escalation: Some(false),
-        read_only_root_filesystem: Some(true),
-        capabilities: Some(Capabilities {
-            drop: Some(vec!["ALL".to_owned()]),
-            add: None,
-        }),
-        ..SecurityContext::default()
-    };
+    let ours = crds::pod::container_security();
     overlay(&ours, spec.security_context.as_ref()).map(Some)
-}
-
-/// `base` with every field `over` sets.
-fn overlay<T: Serialize + DeserializeOwned>(base: &T, over: Option<&T>) -> Result<T, String> {
-    let to_value = |v: &T| serde_json::to_value(v).map_err(|e| e.to_string());
-    let mut merged = to_value(base)?;
-    if let (Some(map), Some(Value::Object(over))) =
-        (merged.as_object_mut(), over.map(to_value).transpose()?)
-    {
-        map.extend(over);
-    }
-    serde_json::from_value(merged).map_err(|e| e.to_string())
 }
 
 /// Exit 2 of our runner means wrong settings, which no retry mends; an evicted pod burns no retry.
@@ -415,18 +302,6 @@ fn env_timeout(spec: &MysqlBackupSpec) -> Option<i64> {
 
 fn grace(spec: &MysqlBackupSpec) -> i64 {
     spec.termination_grace_period_seconds.unwrap_or(GRACE)
-}
-
-fn some<T>(items: Vec<T>) -> Option<Vec<T>> {
-    (!items.is_empty()).then_some(items)
-}
-
-fn pull_policy(policy: ImagePullPolicy) -> &'static str {
-    match policy {
-        ImagePullPolicy::Always => "Always",
-        ImagePullPolicy::IfNotPresent => "IfNotPresent",
-        ImagePullPolicy::Never => "Never",
-    }
 }
 
 fn restart_policy(spec: &MysqlBackupSpec) -> &'static str {

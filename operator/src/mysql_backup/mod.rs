@@ -2,7 +2,6 @@
 
 mod job;
 mod observe;
-mod secrets;
 
 use std::collections::BTreeMap;
 

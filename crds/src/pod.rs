@@ -1,0 +1,72 @@
+//! What every pod of our runner has: the environment that tells it what to do, and security
+//! contexts that the standard "restricted" admits.
+
+use k8s_openapi::api::core::v1::{
+    Capabilities, EnvVar, EnvVarSource, ObjectFieldSelector, PodSecurityContext, SeccompProfile,
+    SecurityContext,
+};
+
+use crate::run::{RunSpec, SPEC_ENV};
+
+/// User and group of our image.
+pub const UID: i64 = 65_532;
+
+/// The environment of a runner: its spec, and name and UID of its pod. `$` is doubled, else the
+/// kubelet would expand `$(NAME)` within.
+///
+/// # Errors
+/// The spec can't be said as JSON.
+pub fn env(run: &RunSpec) -> Result<Vec<EnvVar>, String> {
+    let text = serde_json::to_string(run).map_err(|e| format!("run spec: {e}"))?;
+    let mut all = vec![EnvVar {
+        name: SPEC_ENV.to_owned(),
+        value: Some(text.replace('$', "$$")),
+        value_from: None,
+    }];
+    for (name, path) in [
+        ("BACKUP_POD_NAME", "metadata.name"),
+        ("BACKUP_POD_UID", "metadata.uid"),
+    ] {
+        all.push(EnvVar {
+            name: name.to_owned(),
+            value: None,
+            value_from: Some(EnvVarSource {
+                field_ref: Some(ObjectFieldSelector {
+                    field_path: path.to_owned(),
+                    api_version: None,
+                }),
+                ..EnvVarSource::default()
+            }),
+        });
+    }
+    Ok(all)
+}
+
+/// Security context of a pod of our image.
+pub fn pod_security() -> PodSecurityContext {
+    PodSecurityContext {
+        run_as_non_root: Some(true),
+        run_as_user: Some(UID),
+        run_as_group: Some(UID),
+        fs_group: Some(UID),
+        fs_group_change_policy: Some("OnRootMismatch".to_owned()),
+        seccomp_profile: Some(SeccompProfile {
+            type_: "RuntimeDefault".to_owned(),
+            localhost_profile: None,
+        }),
+        ..PodSecurityContext::default()
+    }
+}
+
+/// Security context of a container of our image.
+pub fn container_security() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        read_only_root_filesystem: Some(true),
+        capabilities: Some(Capabilities {
+            drop: Some(vec!["ALL".to_owned()]),
+            add: None,
+        }),
+        ..SecurityContext::default()
+    }
+}
