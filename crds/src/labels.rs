@@ -14,6 +14,8 @@ pub const PLUGIN_MANAGER: &str = "kubectl-backup";
 
 /// Label on Jobs and pods: UID of the owning object. Grouping is by UID, never by name.
 pub const OWNER_UID: &str = "batch.isekiro.com/owner-uid";
+/// Label on the Job and pod of a Restore: its UID.
+pub const RESTORE_UID: &str = "batch.isekiro.com/restore-uid";
 /// Annotation on Jobs and pods: kind of the owning object (a name may be longer than a label).
 pub const OWNER_KIND: &str = "batch.isekiro.com/owner-kind";
 /// Annotation on Jobs and pods: name of the owning object.

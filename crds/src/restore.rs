@@ -162,7 +162,7 @@ pub struct RestoreFrom {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "[has(self.key), has(self.latest) && self.latest, has(self.at)].exists_one(x, x)", "message": "set exactly one of key, latest: true, at"},
-    {"rule": "!has(self.object) || !has(self.key)", "message": "object goes with latest and at; a key names its artefact alone"}
+    {"rule": "has(self.object) != has(self.key)", "message": "latest and at need object, whose artefacts are meant (they lie in <namespace>/<kind>/<name>); a key names its artefact alone"}
 ]))]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreLocation {
@@ -182,7 +182,7 @@ pub struct RestoreLocation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub at: Option<String>,
-    /// Whose artefacts are meant. Unset means those of the one object that stored there; where there are several it has to be set.
+    /// Whose artefacts are meant, with latest and at: they lie in the directory <namespace>/<kind>/<name>.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<StoredObject>,
 }

@@ -127,6 +127,12 @@ pub fn restore(spec: &RestoreSpec) -> Vec<Problem> {
                     "needs exactly one of key, latest: true, at",
                 ));
             }
+            if location.key.is_some() == location.object.is_some() {
+                found.push(Problem::new(
+                    "spec.from.location.object",
+                    "goes with latest and at, which need it; a key names its artefact alone",
+                ));
+            }
             let path = "spec.from.location.destination";
             destination(path, &location.destination, &mut found);
             if location.destination.storage_ref.is_some() {
@@ -393,10 +399,10 @@ mod tests {
             ),
             (
                 format!(r#"{{"location":{{{S3}}}}}"#),
-                vec!["spec.from.location"],
+                vec!["spec.from.location", "spec.from.location.object"],
             ),
             (
-                r#"{"location":{"destination":{},"latest":true}}"#.into(),
+                r#"{"location":{"destination":{},"latest":true,"object":{"name":"shop"}}}"#.into(),
                 vec!["spec.from.location.destination"],
             ),
         ];

@@ -1,5 +1,7 @@
 //! The only place that writes to the API server (the Lease and the webhook's certificate apart).
 
+pub(crate) mod restore;
+
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -323,6 +325,17 @@ async fn delete(
     uid: &str,
     foreground: bool,
 ) -> Result<(), ApplyError> {
+    delete_job(ctx, &jobs(ctx, target), name, uid, foreground).await
+}
+
+/// Deletes the Job of this name and UID; one that is gone is fine.
+async fn delete_job(
+    ctx: &Context,
+    api: &Api<Job>,
+    name: &str,
+    uid: &str,
+    foreground: bool,
+) -> Result<(), ApplyError> {
     let policy = if foreground {
         PropagationPolicy::Foreground
     } else {
@@ -336,7 +349,6 @@ async fn delete(
         }),
         ..DeleteParams::default()
     };
-    let api = jobs(ctx, target);
     match write(ctx, "delete", "jobs", api.delete(name, &params)).await {
         Ok(_) => Ok(()),
         Err(error) if error.code() == Some(404) => Ok(()),
@@ -446,15 +458,18 @@ async fn json_patch(
 
 /// Reports an event. That it exists is fine; no other failure holds anything up.
 async fn report(ctx: &Context, target: &Target<'_>, spec: &EventSpec, now: DateTime<Utc>) {
-    let api: Api<Event> = Api::namespaced(ctx.client.0.clone(), &target.object.namespace);
-    let version = &target.resource.api_version;
-    let event = event::build(target.object, version, spec, &ctx.config.instance, now);
+    tell(ctx, target.object, &target.resource.api_version, spec, now).await;
+}
+
+async fn tell(ctx: &Context, object: &Object, version: &str, spec: &EventSpec, now: DateTime<Utc>) {
+    let api: Api<Event> = Api::namespaced(ctx.client.0.clone(), &object.namespace);
+    let event = event::build(object, version, spec, &ctx.config.instance, now);
     let params = post_params();
     let answer = write(ctx, "create", "events", api.create(&params, &event)).await;
     if let Err(error) = answer
         && error.code() != Some(409)
     {
-        tracing::warn!(error = %chain(&error), object = %target.object.name, namespace = %target.object.namespace, reason = %spec.reason, "failed to report an event");
+        tracing::warn!(error = %chain(&error), object = %object.name, namespace = %object.namespace, reason = %spec.reason, "failed to report an event");
     }
 }
 

@@ -17,6 +17,7 @@ pub mod mysql_backup;
 mod observe;
 mod pods;
 pub mod policy;
+pub mod restore;
 pub mod run;
 pub mod telemetry;
 pub mod webhook;

@@ -43,6 +43,7 @@ pub struct Metrics {
     pub(crate) start_skew: Histogram,
     pub(crate) leader: Gauge,
     pub(crate) objects: Objects,
+    restores: Family<Outcome, Counter>,
 }
 
 /// Version of the program.
@@ -76,8 +77,13 @@ impl Metrics {
         for result in ["ok", "conflict", "error"] {
             drop(reconciles.get_or_create(&Outcome { result }));
         }
+        let restores = Family::<Outcome, Counter>::default();
+        for result in ["Succeeded", "Failed"] {
+            drop(restores.get_or_create(&Outcome { result }));
+        }
         Self {
             registry: Arc::default(),
+            restores,
             reconciles,
             writes: Family::default(),
             queue: Gauge::default(),
@@ -117,11 +123,21 @@ impl Metrics {
             self.leader.clone(),
         );
         registry.register(
+            "backup_operator_restores",
+            "Restores that ended, by result",
+            self.restores.clone(),
+        );
+        registry.register(
             "mysqlbackup_start_skew_seconds",
             "Seconds from slot to created Job",
             self.start_skew.clone(),
         );
         registry.register_collector(Box::new(self.objects.clone()));
+    }
+
+    /// Counts a Restore that ended.
+    pub(crate) fn restored(&self, result: &'static str) {
+        self.restores.get_or_create(&Outcome { result }).inc();
     }
 
     /// Writes the text of /metrics in pieces: with many objects it is large.

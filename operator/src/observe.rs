@@ -26,6 +26,13 @@ pub enum ObserveError {
     Api(#[from] kube::Error),
 }
 
+/// One read, not awaited for ever.
+pub(crate) async fn within<T>(
+    call: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, ObserveError> {
+    Ok(tokio::time::timeout(PATIENCE, call).await??)
+}
+
 /// The object, `None` if it is gone or another of the name, and its Jobs.
 pub(crate) async fn live(
     ctx: &Context,

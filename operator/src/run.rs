@@ -12,7 +12,7 @@ use crate::context::{ApiClient, Clock, Config, Context, Leadership};
 use crate::controller::Controller;
 use crate::metrics::Metrics;
 use crate::mysql_backup::MysqlBackups;
-use crate::{admin, lease, telemetry, webhook};
+use crate::{admin, lease, restore, telemetry, webhook};
 
 /// Runs until SIGTERM or SIGINT.
 ///
@@ -62,6 +62,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         runner_image: args.runner_image.clone(),
         references: Arc::new(References::default()),
     };
+    let restores = restore::run(ctx.clone(), stop.clone());
     let controller = Controller::new(
         ctx,
         vec![
@@ -92,7 +93,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let webhooks = serve_webhooks(&args, client, &clock, webhook_metrics, stop.clone());
     tracing::info!(version = crds::VERSION, runner_image = %args.runner_image, "starting");
     let work = async {
-        controller.run(stop.clone()).await;
+        tokio::join!(controller.run(stop.clone()), restores);
         idle.cancel();
         Ok(())
     };

@@ -70,17 +70,19 @@ pub fn run(context: &Context) -> Result<(), Failure> {
         target.host,
         target.port
     );
+    // Before the dry run ends: a wrong key is found here.
+    let dump = artefacts::open(context, store.as_ref(), &manifest)?;
     if options.dry_run {
-        context
-            .reporter
-            .update(|r| r.message = format!("would restore {what}"));
+        context.reporter.update(|r| {
+            "WouldRestore".clone_into(&mut r.reason);
+            r.message = format!("would restore {what}");
+        });
         return Ok(());
     }
     context.reporter.phase("Restoring");
     context.reporter.expect(manifest.raw_bytes);
     let client = connection.sql()?.clone();
     let file = connection.options(context, target, client.flavour)?;
-    let dump = artefacts::open(context, store.as_ref(), &manifest)?;
     let mut args = vec![file.argument()];
     args.extend(arguments(&client));
     let loaded = load::load(context, &client, &args, dump, options.database.as_deref())?;
@@ -98,9 +100,10 @@ pub fn run(context: &Context) -> Result<(), Failure> {
         ));
     }
     arrived(context, &connection, target, &manifest, &names)?;
-    context
-        .reporter
-        .update(|r| r.message = format!("restored {what}"));
+    context.reporter.update(|r| {
+        "Restored".clone_into(&mut r.reason);
+        r.message = format!("restored {what}");
+    });
     Ok(())
 }
 

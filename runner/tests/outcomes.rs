@@ -591,12 +591,13 @@ fn a_restore_into_another_server_under_another_name_and_not_over_what_is_there()
         runner.spec(
             "restore-1",
             None,
-            json!({"action": "Backup", "options": {"restore": options}}),
+            json!({"action": "Restore", "options": {"restore": options}}),
         )
     };
     let runner = restore(runner, json!({"dryRun": true}));
     let done = runner.run();
     done.assert_good();
+    assert_eq!(done.report.reason, "WouldRestore");
     assert!(
         done.report
             .message

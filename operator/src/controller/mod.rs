@@ -1,7 +1,7 @@
 //! The controller of every kind: observe → plan → apply, one object at a time, what is due first.
 
 #[cfg(test)]
-mod crash;
+pub(crate) mod crash;
 mod digest;
 mod kind;
 mod limits;
@@ -34,7 +34,7 @@ use crate::engine::{self, Limit, Object, Observed, Room, Seed};
 use crate::metrics::Outcome;
 use crate::observe::{self, ObserveError};
 
-pub(crate) use self::digest::job as job_digest;
+pub(crate) use self::digest::{job as job_digest, pod as pod_digest};
 
 /// Most often that a reconcile is repeated within itself.
 const ROUNDS: usize = 3;

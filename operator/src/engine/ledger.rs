@@ -14,11 +14,11 @@ pub(super) const REPLACED: &str = "Replaced";
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Closing {
-    pub(super) result: RunResult,
-    pub(super) reason: String,
-    pub(super) message: String,
-    pub(super) at: DateTime<Utc>,
+pub(crate) struct Closing {
+    pub(crate) result: RunResult,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+    pub(crate) at: DateTime<Utc>,
 }
 
 pub(super) fn totals(status: &mut ScheduleStatus) -> &mut Totals {

@@ -27,4 +27,5 @@ pub use observed::{
     Ended, JobDigest, JobOutcome, Limit, Object, Observed, PodDigest, Room, Settings, StartFailure,
     Stranger,
 };
+pub(crate) use outcome::{Verdict, named, newest_end, of as verdict};
 pub use plan::{EventSpec, Plan, Seed, Step, plan};

@@ -15,7 +15,7 @@ const REPORT_GRACE: Duration = Duration::seconds(10);
 
 /// What is known of a run's end.
 #[derive(Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// Not finished.
     Open,
     /// Finished, its pod's end is awaited until then.
@@ -25,7 +25,7 @@ pub(super) enum Verdict {
 }
 
 /// The verdict on a run's Job.
-pub(super) fn of(job: &JobDigest, pods: &[&PodDigest], own: bool, now: DateTime<Utc>) -> Verdict {
+pub(crate) fn of(job: &JobDigest, pods: &[&PodDigest], own: bool, now: DateTime<Utc>) -> Verdict {
     let Some(at) = job.finished() else {
         return Verdict::Open;
     };
@@ -55,7 +55,7 @@ pub(super) fn of(job: &JobDigest, pods: &[&PodDigest], own: bool, now: DateTime<
 }
 
 /// The newest end among a Job's pods; one with a report is preferred.
-pub(super) fn newest_end<'a>(pods: &[&'a PodDigest]) -> Option<&'a Ended> {
+pub(crate) fn newest_end<'a>(pods: &[&'a PodDigest]) -> Option<&'a Ended> {
     let key = |e: &&Ended| (Report::parse(&e.message).is_some(), e.at);
     pods.iter().filter_map(|p| p.ended.as_ref()).max_by_key(key)
 }
@@ -166,7 +166,7 @@ pub(super) fn from_exit(end: &Ended) -> (String, String) {
 }
 
 /// A CamelCase reason fit for a condition, or `otherwise`.
-pub(super) fn named(reason: &str, otherwise: &str) -> String {
+pub(crate) fn named(reason: &str, otherwise: &str) -> String {
     let plain: String = reason
         .chars()
         .filter(char::is_ascii_alphanumeric)

@@ -10,7 +10,7 @@
 
 mod driver;
 mod scenarios;
-mod server;
+pub(crate) mod server;
 
 use std::sync::Mutex;
 

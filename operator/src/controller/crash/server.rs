@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// What happens to one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// Refused with this code, without effect.
     Refused(u16),
     /// The write takes effect, its answer is lost.
@@ -25,32 +25,32 @@ pub(super) enum Fault {
 
 /// One change, as a watch brings it.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
-    pub(super) resource: String,
-    pub(super) deleted: bool,
-    pub(super) object: Value,
+pub(crate) struct Change {
+    pub(crate) resource: String,
+    pub(crate) deleted: bool,
+    pub(crate) object: Value,
 }
 
 #[derive(Clone, Default)]
-pub(super) struct State {
-    pub(super) objects: BTreeMap<(String, String), Value>,
-    pub(super) history: Vec<Arc<Change>>,
+pub(crate) struct State {
+    pub(crate) objects: BTreeMap<(String, String), Value>,
+    pub(crate) history: Vec<Arc<Change>>,
     /// How often a Job of this slot or request was created.
-    pub(super) created: BTreeMap<String, usize>,
-    pub(super) calls: usize,
-    pub(super) fault: Option<(usize, Fault)>,
+    pub(crate) created: BTreeMap<String, usize>,
+    pub(crate) calls: usize,
+    pub(crate) fault: Option<(usize, Fault)>,
     /// What creations of Jobs are answered, if not yes: code and body.
-    pub(super) refuse: Option<(u16, Value)>,
-    pub(super) now: DateTime<Utc>,
-    pub(super) version: u64,
-    pub(super) uids: u64,
+    pub(crate) refuse: Option<(u16, Value)>,
+    pub(crate) now: DateTime<Utc>,
+    pub(crate) version: u64,
+    pub(crate) uids: u64,
     /// Steps of the story that are done.
-    pub(super) steps: usize,
+    pub(crate) steps: usize,
 }
 
 /// The server; clones share its state.
 #[derive(Clone, Default)]
-pub(super) struct Server {
+pub(crate) struct Server {
     state: Arc<Mutex<State>>,
     /// The state before and after each call, if they are kept.
     points: Option<Arc<Mutex<Vec<[State; 2]>>>>,
@@ -60,7 +60,7 @@ type Answer = (StatusCode, Value);
 
 impl Server {
     /// A server in this state.
-    pub(super) fn of(state: State) -> Self {
+    pub(crate) fn of(state: State) -> Self {
         Self {
             state: Arc::new(Mutex::new(state)),
             ..Self::default()
@@ -68,23 +68,23 @@ impl Server {
     }
 
     /// Keeps the state before and after each call from now on.
-    pub(super) fn keep_points(&mut self) {
+    pub(crate) fn keep_points(&mut self) {
         self.points = Some(Arc::default());
     }
 
     /// What was kept.
-    pub(super) fn points(&self) -> Vec<[State; 2]> {
+    pub(crate) fn points(&self) -> Vec<[State; 2]> {
         self.points
             .as_ref()
             .map(|p| p.lock().unwrap().clone())
             .unwrap_or_default()
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
-    pub(super) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         let server = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let server = server.clone();
@@ -134,7 +134,7 @@ fn respond((code, body): Answer) -> Response<Body> {
     Response::builder().status(code).body(body).unwrap()
 }
 
-pub(super) fn status_body(code: u16, reason: &str, message: &str) -> Value {
+pub(crate) fn status_body(code: u16, reason: &str, message: &str) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message})
 }
 
@@ -174,7 +174,7 @@ impl State {
     }
 
     /// Adds an object as a user would.
-    pub(super) fn put(&mut self, resource: &str, mut object: Value) -> Value {
+    pub(crate) fn put(&mut self, resource: &str, mut object: Value) -> Value {
         let fresh = object["metadata"]["uid"].is_null();
         if fresh {
             self.uids += 1;
@@ -186,14 +186,14 @@ impl State {
         self.store(resource, object)
     }
 
-    pub(super) fn get(&self, resource: &str, name: &str) -> Option<Value> {
+    pub(crate) fn get(&self, resource: &str, name: &str) -> Option<Value> {
         self.objects
             .get(&(resource.to_owned(), name.to_owned()))
             .cloned()
     }
 
     /// Changes an object as another client would.
-    pub(super) fn change(&mut self, resource: &str, name: &str, change: impl FnOnce(&mut Value)) {
+    pub(crate) fn change(&mut self, resource: &str, name: &str, change: impl FnOnce(&mut Value)) {
         if let Some(mut object) = self.get(resource, name) {
             let spec = object["spec"].clone();
             change(&mut object);
@@ -205,7 +205,7 @@ impl State {
         }
     }
 
-    pub(super) fn remove(&mut self, resource: &str, name: &str) {
+    pub(crate) fn remove(&mut self, resource: &str, name: &str) {
         if let Some(mut object) = self.objects.remove(&(resource.to_owned(), name.to_owned())) {
             self.stamp(&mut object);
             self.history.push(Arc::new(Change {
@@ -245,12 +245,11 @@ impl State {
         let wanted = query
             .split('&')
             .find_map(|q| q.strip_prefix("labelSelector="));
-        let uid = wanted
-            .and_then(|w| w.split("%3D").nth(1))
-            .map(str::to_owned);
+        let wanted = wanted.and_then(|w| w.split_once("%3D"));
         let of = |object: &&Value| {
-            uid.is_none()
-                || object["metadata"]["labels"][labels::OWNER_UID].as_str() == uid.as_deref()
+            wanted.is_none_or(|(label, value)| {
+                object["metadata"]["labels"][label.replace("%2F", "/")].as_str() == Some(value)
+            })
         };
         let all = self
             .objects
@@ -283,6 +282,7 @@ impl State {
             let of = |key: &str| notes[key].as_str().map(str::to_owned);
             let what = of(labels::SCHEDULED_AT)
                 .or_else(|| of(labels::REQUEST_ID))
+                .or_else(|| of(labels::ACTION))
                 .unwrap();
             *self.created.entry(what).or_default() += 1;
         }

@@ -1,0 +1,186 @@
+//! `Restore`: one Job an object. observe (live) → plan (pure) → apply.
+
+mod job;
+mod observe;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crds::labels;
+use crds::restore::Restore;
+use futures::StreamExt as _;
+use k8s_openapi::api::batch::v1::Job;
+use kube::api::Api;
+use kube::core::{ApiResource, DynamicObject};
+use kube::runtime::controller::{Action, Controller};
+use kube::runtime::watcher;
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::observe::Observed;
+pub(crate) use self::plan::{Plan, Step};
+use crate::apply::{self, ApplyError, chain};
+use crate::context::Context;
+use crate::engine::StartFailure;
+use crate::observe::ObserveError;
+
+/// Longest wait before a failed reconcile is tried again.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Why a reconcile is tried again.
+#[derive(Debug, Error)]
+pub enum RestoreError {
+    /// A read failed.
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    /// A write failed.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+}
+
+/// What reconciles share.
+pub(crate) struct Restores {
+    ctx: Context,
+    /// Starts that were refused, by UID.
+    refused: Mutex<HashMap<String, StartFailure>>,
+    /// Failures in a row, by namespace and name.
+    failures: Mutex<HashMap<String, u32>>,
+}
+
+impl Restores {
+    pub(crate) fn new(ctx: Context) -> Self {
+        Self {
+            ctx,
+            refused: Mutex::default(),
+            failures: Mutex::default(),
+        }
+    }
+
+    /// Observes, plans, applies; gives when to look again.
+    pub(crate) async fn reconcile(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Duration>, RestoreError> {
+        let known = |uid: &str| lock(&self.refused).get(uid).cloned();
+        let Some(seen) = observe::observe(&self.ctx, namespace, name, known).await? else {
+            return Ok(None);
+        };
+        let now = self.ctx.clock.now();
+        let plan = plan::plan(&seen, now);
+        let failure = apply::restore::apply(&self.ctx, &seen, &plan, now).await?;
+        let created = plan.steps.iter().any(|s| matches!(s, Step::Create(_)));
+        let uid = &seen.object.uid;
+        let refused = failure.is_some();
+        match failure {
+            Some(failure) => drop(lock(&self.refused).insert(uid.clone(), failure)),
+            None if created || plan.status.phase.is_some_and(|p| p.is_final()) => {
+                lock(&self.refused).remove(uid);
+            }
+            None => {}
+        }
+        let ended = seen.status.phase.is_none_or(|p| !p.is_final());
+        if let Some(phase) = plan.status.phase.filter(|p| ended && p.is_final()) {
+            self.ctx.metrics.restored(phase.as_str());
+        }
+        if created || refused {
+            return Ok(Some(Duration::from_secs(1)));
+        }
+        Ok(plan
+            .wake
+            .map(|at| (at - now).to_std().unwrap_or_default().max(TICK)))
+    }
+}
+
+/// The shortest wait between two looks.
+const TICK: Duration = Duration::from_millis(500);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Works until `stop`.
+pub async fn run(ctx: Context, stop: CancellationToken) {
+    let names = &ctx.config.namespaces;
+    let scopes: Vec<Option<String>> = if names.is_empty() {
+        vec![None]
+    } else {
+        names.iter().cloned().map(Some).collect()
+    };
+    let shared = Arc::new(Restores::new(ctx));
+    let all = scopes
+        .into_iter()
+        .map(|scope| follow(shared.clone(), scope));
+    tokio::select! {
+        () = stop.cancelled() => {}
+        _ = futures::future::join_all(all) => {}
+    }
+}
+
+/// Watches Restores and their Jobs of one scope for ever.
+async fn follow(shared: Arc<Restores>, scope: Option<String>) {
+    let client = shared.ctx.client.0.clone();
+    let resource = ApiResource::erase::<Restore>(&());
+    let (objects, jobs): (Api<DynamicObject>, Api<Job>) = match &scope {
+        Some(ns) => (
+            Api::namespaced_with(client.clone(), ns, &resource),
+            Api::namespaced(client, ns),
+        ),
+        None => (Api::all_with(client.clone(), &resource), Api::all(client)),
+    };
+    let labelled = watcher::Config::default().labels(labels::RESTORE_UID);
+    Controller::new_with(objects, watcher::Config::default(), resource)
+        .owns(jobs, labelled)
+        .run(reconcile, retry, shared)
+        .for_each(|_| std::future::ready(()))
+        .await;
+}
+
+async fn reconcile(
+    object: Arc<DynamicObject>,
+    shared: Arc<Restores>,
+) -> Result<Action, RestoreError> {
+    // A replica that follows goes on watching; it acts when it leads.
+    shared.ctx.leadership.gained().await;
+    let meta = &object.metadata;
+    let (namespace, name) = (
+        meta.namespace.as_deref().unwrap_or_default(),
+        meta.name.as_deref().unwrap_or_default(),
+    );
+    let wake = shared.reconcile(namespace, name).await?;
+    lock(&shared.failures).remove(&key(&object));
+    Ok(wake.map_or_else(Action::await_change, Action::requeue))
+}
+
+/// Later each time; a conflict at once, since everything is read anew.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the signature of kube's controller"
+)]
+fn retry(object: Arc<DynamicObject>, error: &RestoreError, shared: Arc<Restores>) -> Action {
+    let failures = {
+        let mut all = lock(&shared.failures);
+        let count = all.entry(key(&object)).or_insert(0);
+        *count += 1;
+        *count
+    };
+    let conflict = matches!(error, RestoreError::Apply(e) if e.code() == Some(409));
+    let wait = Duration::from_millis(250_u64 << failures.min(8)).min(PATIENCE);
+    if !conflict {
+        tracing::warn!(error = %chain(error), restore = %key(&object), failures, "a restore's reconcile failed; it is tried again");
+    }
+    Action::requeue(wait)
+}
+
+fn key(object: &DynamicObject) -> String {
+    let meta = &object.metadata;
+    format!(
+        "{}/{}",
+        meta.namespace.as_deref().unwrap_or_default(),
+        meta.name.as_deref().unwrap_or_default()
+    )
+}

@@ -1,0 +1,151 @@
+//! What a plan is made from. Everything is read live: a restore is rare, and a stale cache could
+//! start it twice.
+
+use chrono::{DateTime, Utc};
+use crds::labels;
+use crds::mysql_backup::{MysqlBackup, MysqlBackupSpec};
+use crds::names;
+use crds::restore::{Restore, RestoreSpec, RestoreStatus};
+use crds::run::Run;
+use crds::time::from_k8s;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Resource as _;
+use kube::api::{Api, ListParams};
+use kube::core::{ApiResource, DynamicObject};
+use serde::Deserialize as _;
+
+use crate::context::Context;
+use crate::controller::{job_digest, pod_digest};
+use crate::engine::{JobDigest, Object, PodDigest, StartFailure};
+use crate::observe::{ObserveError, within};
+use crate::policy::Policy;
+
+/// Everything a plan is made from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Observed {
+    /// The Restore.
+    pub(crate) object: Object,
+    /// Its version, for the status patch.
+    pub(crate) resource_version: String,
+    /// Its spec, or why it can't be read.
+    pub(crate) spec: Result<RestoreSpec, String>,
+    /// Its status as read.
+    pub(crate) status: RestoreStatus,
+    /// What stands under the name of its Job.
+    pub(crate) job: Named,
+    /// Pods of that Job.
+    pub(crate) pods: Vec<PodDigest>,
+    /// The backup it names; looked for only while there is no Job.
+    pub(crate) backup: Option<Backup>,
+    /// A start that was refused.
+    pub(crate) failure: Option<StartFailure>,
+    /// Image of the runner.
+    pub(crate) runner_image: String,
+    /// What pods may not have.
+    pub(crate) policy: Policy,
+}
+
+/// What stands under a name.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Named {
+    /// Nothing.
+    Free,
+    /// This Restore's Job.
+    Ours(Box<JobDigest>),
+    /// Somebody else's.
+    Taken,
+}
+
+/// The backup a Restore names.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Backup {
+    pub(crate) uid: String,
+    pub(crate) spec: MysqlBackupSpec,
+    pub(crate) runs: Vec<Run>,
+}
+
+/// Reads all; `None` if the Restore is gone.
+pub(crate) async fn observe(
+    ctx: &Context,
+    namespace: &str,
+    name: &str,
+    failure: impl Fn(&str) -> Option<StartFailure>,
+) -> Result<Option<Observed>, ObserveError> {
+    let client = ctx.client.0.clone();
+    let resource = ApiResource::erase::<Restore>(&());
+    let objects: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+    let Some(found) = within(objects.get_opt(name)).await? else {
+        return Ok(None);
+    };
+    let (object, spec, status) = cut(&found);
+    let jobs: Api<Job> = Api::namespaced(client.clone(), namespace);
+    let job_name = names::restore_name(&object.name, &object.uid);
+    let job = within(jobs.get_opt(&job_name)).await?;
+    let job = named(job.as_ref(), &object.uid);
+    let mut pods = vec![];
+    if matches!(job, Named::Ours(_)) && !status.phase.is_some_and(|p| p.is_final()) {
+        let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+        let params =
+            ListParams::default().labels(&format!("{}={}", labels::RESTORE_UID, object.uid));
+        let list = within(api.list(&params)).await?;
+        pods = list.items.iter().filter_map(pod_digest).collect();
+    }
+    let mut backup = None;
+    let wanted = spec.as_ref().ok().and_then(|s| s.from.name.as_deref());
+    if let (Named::Free, Some(name), None) = (&job, wanted, &status.job_uid) {
+        let api: Api<MysqlBackup> = Api::namespaced(client, namespace);
+        backup = within(api.get_opt(name)).await?.map(|found| Backup {
+            uid: found.metadata.uid.unwrap_or_default(),
+            runs: found.status.map(|s| s.runs).unwrap_or_default(),
+            spec: found.spec,
+        });
+    }
+    Ok(Some(Observed {
+        failure: failure(&object.uid),
+        resource_version: found.metadata.resource_version.unwrap_or_default(),
+        object,
+        spec,
+        status,
+        job,
+        pods,
+        backup,
+        runner_image: ctx.config.runner_image.clone(),
+        policy: ctx.config.policy.clone(),
+    }))
+}
+
+/// An object as the API server gives it, cut to what is needed.
+fn cut(found: &DynamicObject) -> (Object, Result<RestoreSpec, String>, RestoreStatus) {
+    let meta = &found.metadata;
+    let object = Object {
+        kind: Restore::kind(&()).into_owned(),
+        namespace: meta.namespace.clone().unwrap_or_default(),
+        name: meta.name.clone().unwrap_or_default(),
+        uid: meta.uid.clone().unwrap_or_default(),
+        generation: meta.generation,
+        created: created(found),
+        deleting: meta.deletion_timestamp.is_some(),
+        ..Object::default()
+    };
+    let spec = RestoreSpec::deserialize(&found.data["spec"])
+        .map_err(|e| format!("spec does not fit its type: {e}"));
+    let status = RestoreStatus::deserialize(&found.data["status"]).unwrap_or_default();
+    (object, spec, status)
+}
+
+fn created(found: &DynamicObject) -> DateTime<Utc> {
+    let at = found.metadata.creation_timestamp.as_ref();
+    at.map(from_k8s).unwrap_or_default()
+}
+
+/// A Job is the Restore's only if the Restore controls it.
+pub(crate) fn named(job: Option<&Job>, uid: &str) -> Named {
+    let Some(job) = job else { return Named::Free };
+    let mut owners = job.metadata.owner_references.iter().flatten();
+    let ours = owners.any(|o| o.controller == Some(true) && o.uid == uid);
+    match job_digest(job) {
+        Some(digest) if ours => Named::Ours(Box::new(digest)),
+        _ => Named::Taken,
+    }
+}

@@ -1,0 +1,458 @@
+//! What is to be done for a Restore. PURE: `plan(&Observed, now) -> Plan`.
+//!
+//! # Guarantees
+//! At most one Job is ever created: its name comes from the Restore's UID, and once its UID stands
+//! in status, or the phase is final, none is created again. The Job is deleted only after the
+//! outcome stands in status.
+
+use chrono::{DateTime, Duration, Utc};
+use crds::condition::{self, reason};
+use crds::names;
+use crds::report::clean;
+use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus};
+use crds::run::{MAX_MESSAGE, RunResult};
+use crds::time::{parse_rfc3339, to_k8s};
+use crds::validate::{self, Problem};
+use k8s_openapi::api::batch::v1::Job;
+
+use super::job;
+use super::observe::{Backup, Named, Observed};
+use crate::engine::{self, EventSpec, JobDigest, PodDigest, Verdict};
+use crate::policy;
+
+/// Seconds to a running container where the spec is silent.
+const STARTUP: i64 = 600;
+/// How often a Job that does not run yet, or runs, is looked at.
+const LOOK: Duration = Duration::seconds(5);
+/// How often what is missing is looked for.
+const RECHECK: Duration = Duration::seconds(20);
+/// The Job and its log stay for so long after its end.
+const KEPT: Duration = Duration::hours(24);
+/// Reason of good ends.
+const RESTORED: &str = "Restored";
+
+/// What is to be done, as comparable data.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    /// Writes, in order, before the status patch.
+    pub(crate) steps: Vec<Step>,
+    /// The status to stand afterwards; it speaks of what was observed.
+    pub(crate) status: RestoreStatus,
+    /// When to look again; `None` awaits an event.
+    pub(crate) wake: Option<DateTime<Utc>>,
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// Create the Job.
+    Create(Box<Job>),
+    /// Delete the Job of this name and UID.
+    Delete {
+        name: String,
+        uid: String,
+        /// Wait for its pod to end.
+        foreground: bool,
+    },
+    /// Report an event once.
+    Event(EventSpec),
+}
+
+/// Why a Restore does not start.
+enum Hold {
+    /// What it needs may yet come.
+    Wait {
+        reason: &'static str,
+        message: String,
+    },
+    /// Nothing can mend it: its spec can't be changed.
+    Never { reason: String, message: String },
+}
+
+/// Decides everything. The same input gives the same plan.
+pub(crate) fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
+    let mut plan = Plan {
+        steps: vec![],
+        status: seen.status.clone(),
+        wake: None,
+    };
+    if seen.object.deleting {
+        return plan;
+    }
+    plan.status.observed_generation = seen.object.generation;
+    let is_final = seen.status.phase.is_some_and(RestorePhase::is_final);
+    match (&seen.job, is_final) {
+        (Named::Ours(job), true) => tidy(seen, &mut plan, job, now),
+        (_, true) => {}
+        (Named::Ours(job), false) => follow(seen, &mut plan, job, now),
+        (_, false) if seen.status.job_uid.is_some() => {
+            let message = "its Job was deleted before its outcome was seen; what it did to the target is not known: look at the target, then create another Restore (with overwrite if tables are there)";
+            end(
+                seen,
+                &mut plan,
+                false,
+                "JobDeleted",
+                message.to_owned(),
+                now,
+            );
+        }
+        (Named::Taken, false) => {
+            let message = format!(
+                "a Job named {} that is not this Restore's is in the way; delete it",
+                names::restore_name(&seen.object.name, &seen.object.uid)
+            );
+            wait(seen, &mut plan, "NameTaken", message, now);
+        }
+        (Named::Free, false) => start(seen, &mut plan, now),
+    }
+    plan
+}
+
+/// After the end: a Job that still runs is ended, one that has finished is removed after a while.
+fn tidy(seen: &Observed, plan: &mut Plan, job: &JobDigest, now: DateTime<Utc>) {
+    if job.deleting {
+        return;
+    }
+    let goes = match job.finished() {
+        None => None,
+        Some(at) => Some(at + KEPT).filter(|at| *at > now),
+    };
+    if let Some(at) = goes {
+        plan.wake = Some(at);
+        return;
+    }
+    plan.steps.push(Step::Delete {
+        name: job.name.to_string(),
+        uid: job.uid.to_string(),
+        foreground: seen.status.completion_time.is_some() && job.is_active(),
+    });
+}
+
+/// The Job is there.
+fn follow(seen: &Observed, plan: &mut Plan, job: &JobDigest, now: DateTime<Utc>) {
+    let status = &mut plan.status;
+    status.job = Some(job.name.to_string());
+    status.job_uid = Some(job.uid.to_string());
+    status.start_time.get_or_insert(to_k8s(job.created));
+    let pods: Vec<&PodDigest> = seen.pods.iter().filter(|p| p.job_uid == job.uid).collect();
+    match engine::verdict(job, &pods, true, now) {
+        Verdict::Open => open(seen, plan, job, &pods, now),
+        Verdict::Await(until) => {
+            running(seen, plan, now);
+            plan.wake = Some(until);
+        }
+        Verdict::Final(closing, report) => {
+            if let Some(report) = &report {
+                let status = &mut plan.status;
+                status.exit_code = report.exit_code;
+                status.raw_bytes = report.raw_bytes;
+                status.tables = report.tables;
+                status.rows = report.rows;
+                status.artefact = report.artefacts.first().cloned();
+                status.warnings.clone_from(&report.warnings);
+                if let Some(at) = parse_rfc3339(&report.started_at) {
+                    status.start_time = Some(to_k8s(at));
+                }
+            } else if let Some(end) = engine::newest_end(&pods) {
+                plan.status.exit_code = Some(end.exit_code);
+            }
+            let good = closing.result == RunResult::Succeeded;
+            let message = if good && report.is_none() {
+                "the pod ended with status 0 and was gone before its report was read; what it restored is in its log".to_owned()
+            } else {
+                closing.message
+            };
+            end(seen, plan, good, &closing.reason, message, now);
+            plan.status.completion_time = Some(to_k8s(closing.at));
+        }
+    }
+}
+
+/// Not finished; what does not start in time is failed, then ended.
+fn open(
+    seen: &Observed,
+    plan: &mut Plan,
+    job: &JobDigest,
+    pods: &[&PodDigest],
+    now: DateTime<Utc>,
+) {
+    plan.wake = Some(now + LOOK);
+    let seconds = seen.spec.as_ref().ok();
+    let seconds = seconds.and_then(|s| s.startup_deadline_seconds);
+    let seconds = seconds.unwrap_or(STARTUP);
+    let ends = job.created + Duration::seconds(seconds.clamp(1, 365 * 86_400));
+    if job.ran || pods.iter().any(|p| p.started) || now < ends {
+        return running(seen, plan, now);
+    }
+    let trouble = pods.iter().rev().find_map(|p| p.trouble.as_ref());
+    let (reason, message) = trouble.map_or_else(
+        || {
+            (
+                "NoPod".to_owned(),
+                "no pod of the Job was running; look at its events with `kubectl describe job`"
+                    .to_owned(),
+            )
+        },
+        |(reason, message)| (engine::named(reason, "NeverStarted"), message.to_string()),
+    );
+    let message = format!(
+        "not running within {seconds} s: {message}; mend it, then create another Restore (nothing was restored)"
+    );
+    end(seen, plan, false, &reason, message, now);
+    plan.wake = Some(now + Duration::seconds(1));
+}
+
+fn running(seen: &Observed, plan: &mut Plan, now: DateTime<Utc>) {
+    let fresh = plan.status.phase != Some(RestorePhase::Running);
+    plan.status.phase = Some(RestorePhase::Running);
+    plan.status.reason.clear();
+    plan.status.message.clear();
+    let generation = seen.object.generation;
+    let conditions = &mut plan.status.conditions;
+    condition::set(
+        conditions,
+        condition::ACCEPTED,
+        true,
+        reason::VALID,
+        "",
+        generation,
+        now,
+    );
+    for (type_, status) in [
+        (condition::RESTORED, "Unknown"),
+        (condition::READY, "False"),
+    ] {
+        condition::set_status(conditions, type_, status, "Running", "", generation, now);
+    }
+    if fresh && let Some(job) = &plan.status.job {
+        let note = format!("Job {job} restores");
+        plan.steps.push(event(seen, "RestoreStarted", false, note));
+    }
+}
+
+/// There is no Job and never was one.
+fn start(seen: &Observed, plan: &mut Plan, now: DateTime<Utc>) {
+    match ready(seen) {
+        Err(Hold::Wait { reason, message }) => wait(seen, plan, reason, message, now),
+        Err(Hold::Never { reason, message }) => {
+            refuse(seen, plan, &reason, &message, now);
+            end(seen, plan, false, &reason, message, now);
+        }
+        Ok(job) => {
+            if let Some(failure) = &seen.failure {
+                let message = format!("{}: {}", failure.reason, failure.message);
+                wait(seen, plan, reason::FAILED_CREATE, message, now);
+                plan.wake = Some(failure.retry_at.max(now + Duration::seconds(1)));
+                if failure.retry_at > now {
+                    return;
+                }
+            }
+            plan.steps.push(Step::Create(Box::new(job)));
+        }
+    }
+}
+
+/// The Job, if nothing is in its way.
+fn ready(seen: &Observed) -> Result<Job, Hold> {
+    let spec = seen.spec.as_ref().map_err(|e| Hold::Never {
+        reason: reason::UNREADABLE.to_owned(),
+        message: e.clone(),
+    })?;
+    let problems = validate::restore(spec);
+    if !problems.is_empty() {
+        return Err(Hold::Never {
+            reason: reason::INVALID_SPEC.to_owned(),
+            message: format!(
+                "{}; correct it in another Restore",
+                validate::join(&problems)
+            ),
+        });
+    }
+    if let Some(name) = &spec.from.name {
+        let Some(backup) = &seen.backup else {
+            return Err(Hold::Wait {
+                reason: "BackupNotFound",
+                message: format!(
+                    "there is no MysqlBackup {name} in namespace {}; create it, or restore from the place of its artefacts with spec.from.location (`kubectl backup list -A` shows what there is)",
+                    seen.object.namespace
+                ),
+            });
+        };
+        usable(spec, name, backup)?;
+    }
+    let backup = seen.backup.as_ref();
+    let job = job::build(&seen.object, spec, backup, &seen.runner_image).map_err(|message| {
+        Hold::Never {
+            reason: reason::INVALID_SPEC.to_owned(),
+            message,
+        }
+    })?;
+    let pod = job.spec.as_ref().and_then(|s| s.template.spec.as_ref());
+    let denied: Vec<Problem> = pod
+        .map(|pod| seen.policy.check(pod, &seen.runner_image))
+        .unwrap_or_default();
+    if denied.is_empty() {
+        return Ok(job);
+    }
+    // The administrator may change the policy.
+    Err(Hold::Wait {
+        reason: reason::POLICY_DENIED,
+        message: format!("{}: {}", policy::PATH, validate::join(&denied)),
+    })
+}
+
+/// What is known of the run that is asked for. A run that left the list may still be stored.
+fn usable(spec: &RestoreSpec, name: &str, backup: &Backup) -> Result<(), Hold> {
+    let stored = backup.spec.destination.as_ref();
+    if stored.is_some_and(|d| d.storage_ref.is_some()) {
+        return Err(Hold::Never {
+            reason: reason::INVALID_SPEC.to_owned(),
+            message: format!(
+                "MysqlBackup {name} stores on a storageRef, from which nothing is restored; use spec.from.location with volume or s3"
+            ),
+        });
+    }
+    let wanted = spec.from.run.as_ref();
+    let Some(run) = wanted.and_then(|wanted| backup.runs.iter().find(|r| r.name == *wanted)) else {
+        return Ok(());
+    };
+    match run.result {
+        RunResult::Succeeded => Ok(()),
+        RunResult::Waiting | RunResult::Running => Err(Hold::Wait {
+            reason: "RunNotFinished",
+            message: format!(
+                "run {} has not ended; it is restored when it has succeeded",
+                run.name
+            ),
+        }),
+        RunResult::Failed | RunResult::Skipped => {
+            let good = backup
+                .runs
+                .iter()
+                .find(|r| r.result == RunResult::Succeeded);
+            let remedy = good.map_or_else(
+                || "`kubectl backup runs --stored` shows what there is".to_owned(),
+                |good| format!("the newest good one is {}", good.name),
+            );
+            Err(Hold::Never {
+                reason: "RunNotGood".to_owned(),
+                message: format!(
+                    "run {} is {} ({}) and stored nothing; name another one: {remedy}",
+                    run.name,
+                    run.result.as_str(),
+                    run.reason
+                ),
+            })
+        }
+    }
+}
+
+/// Nothing can start yet.
+fn wait(
+    seen: &Observed,
+    plan: &mut Plan,
+    reason: &'static str,
+    message: String,
+    now: DateTime<Utc>,
+) {
+    plan.status.phase = Some(RestorePhase::Pending);
+    plan.status.reason = reason.to_owned();
+    plan.status.message = clean(&message, MAX_MESSAGE);
+    refuse(seen, plan, reason, &message, now);
+    let generation = seen.object.generation;
+    condition::set_status(
+        &mut plan.status.conditions,
+        condition::RESTORED,
+        "Unknown",
+        reason,
+        "",
+        generation,
+        now,
+    );
+    plan.wake = Some(now + RECHECK);
+}
+
+/// Accepted and Ready are False, with one event.
+fn refuse(seen: &Observed, plan: &mut Plan, reason: &str, message: &str, now: DateTime<Utc>) {
+    let old = condition::get(&seen.status.conditions, condition::ACCEPTED);
+    let known = old.is_some_and(|o| o.status == "False" && o.reason == reason);
+    if !known {
+        plan.steps
+            .push(event(seen, reason, true, message.to_owned()));
+    }
+    for type_ in [condition::ACCEPTED, condition::READY] {
+        condition::set(
+            &mut plan.status.conditions,
+            type_,
+            false,
+            reason,
+            clean(message, MAX_MESSAGE),
+            seen.object.generation,
+            now,
+        );
+    }
+}
+
+/// The final state, told once.
+fn end(
+    seen: &Observed,
+    plan: &mut Plan,
+    good: bool,
+    reason: &str,
+    message: String,
+    now: DateTime<Utc>,
+) {
+    let message = clean(&message, MAX_MESSAGE);
+    let status = &mut plan.status;
+    status.phase = Some(if good {
+        RestorePhase::Succeeded
+    } else {
+        RestorePhase::Failed
+    });
+    reason.clone_into(&mut status.reason);
+    status.message.clone_from(&message);
+    status.completion_time = Some(to_k8s(now));
+    let generation = seen.object.generation;
+    let refused = condition::get(&status.conditions, condition::ACCEPTED)
+        .is_some_and(|c| c.status == "False" && c.reason == reason);
+    if !refused {
+        condition::set(
+            &mut status.conditions,
+            condition::ACCEPTED,
+            true,
+            reason::VALID,
+            "",
+            generation,
+            now,
+        );
+    }
+    for type_ in [condition::RESTORED, condition::READY] {
+        condition::set(
+            &mut status.conditions,
+            type_,
+            good,
+            reason,
+            message.clone(),
+            generation,
+            now,
+        );
+    }
+    plan.wake = Some(now + Duration::seconds(1));
+    let name = if good { RESTORED } else { "RestoreFailed" };
+    let note = if good {
+        message
+    } else {
+        format!("{reason}: {message}")
+    };
+    plan.steps.push(event(seen, name, !good, note));
+}
+
+fn event(seen: &Observed, reason: &str, warning: bool, note: String) -> Step {
+    Step::Event(EventSpec {
+        subject: seen.object.uid.clone(),
+        reason: reason.to_owned(),
+        warning,
+        action: "Restore",
+        note,
+    })
+}

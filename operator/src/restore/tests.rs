@@ -1,0 +1,473 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use chrono::{DateTime, Duration, Utc};
+use crds::report::Report;
+use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus};
+use crds::run::{Run, RunResult, Trigger};
+use crds::time::{parse_rfc3339, rfc3339, to_k8s};
+use serde_json::{Value, json};
+
+use super::observe::{Backup, Named, Observed};
+use super::plan::{Plan, Step, plan};
+use super::{Restores, job};
+use crate::context::{ApiClient, Clock, Config, Context, Leadership};
+use crate::controller::crash::server::{Fault, Server, State};
+use crate::engine::{Ended, JobDigest, JobOutcome, Object, PodDigest};
+use crate::metrics::Metrics;
+
+fn now() -> DateTime<Utc> {
+    parse_rfc3339("2025-01-15T10:30:00Z").unwrap()
+}
+
+fn spec(text: &str) -> RestoreSpec {
+    serde_yaml::from_str(text).unwrap()
+}
+
+const FROM_RUN: &str = "
+from: {name: shop, run: shop-1}
+to: {host: db2, credentialsSecretRef: {name: db2}, database: copy}
+";
+
+fn backup(spec: &str) -> Backup {
+    let mut failed = Run::new("shop-2", Trigger::Schedule, RunResult::Failed);
+    failed.reason = "AccessDenied".into();
+    Backup {
+        uid: "b1".into(),
+        spec: serde_yaml::from_str(&format!("schedule: '@daily'\n{spec}")).unwrap(),
+        runs: vec![
+            Run::new("shop-3", Trigger::Schedule, RunResult::Running),
+            failed,
+            Run::new("shop-1", Trigger::Schedule, RunResult::Succeeded),
+        ],
+    }
+}
+
+const ON_CLAIM: &str =
+    "destination: {volume: {path: /a, persistentVolumeClaim: {claimName: store}}}";
+
+fn seen(text: &str) -> Observed {
+    Observed {
+        object: Object {
+            kind: "Restore".into(),
+            namespace: "ns".into(),
+            name: "copy".into(),
+            uid: "r1".into(),
+            generation: Some(1),
+            created: now(),
+            ..Object::default()
+        },
+        resource_version: "1".into(),
+        spec: Ok(spec(text)),
+        status: RestoreStatus::default(),
+        job: Named::Free,
+        pods: vec![],
+        backup: Some(backup(ON_CLAIM)),
+        failure: None,
+        runner_image: "runner:v1".into(),
+        policy: crate::policy::Policy::default(),
+    }
+}
+
+fn a_job(outcome: JobOutcome) -> Named {
+    Named::Ours(Box::new(JobDigest {
+        name: "copy-r1".into(),
+        uid: "j1".into(),
+        slot: None,
+        trigger: Trigger::Manual,
+        request_id: None,
+        action: crds::request::Action::Restore,
+        created: now(),
+        started: Some(now()),
+        ran: false,
+        deleting: false,
+        outcome,
+    }))
+}
+
+fn a_pod(message: &str, exit_code: i32) -> PodDigest {
+    PodDigest {
+        name: "p".into(),
+        uid: "p1".into(),
+        job_uid: "j1".into(),
+        created: now(),
+        started: true,
+        trouble: None,
+        ended: Some(Ended {
+            exit_code,
+            reason: "Completed".into(),
+            message: message.into(),
+            at: Some(now()),
+        }),
+        gone: false,
+    }
+}
+
+/// Steps in words, phase and reason.
+fn told(plan: &Plan) -> (Vec<String>, Option<RestorePhase>, String) {
+    let steps = plan.steps.iter().map(|s| match s {
+        Step::Create(_) => "create".to_owned(),
+        Step::Delete { foreground, .. } => format!("delete {foreground}"),
+        Step::Event(e) => e.reason.clone(),
+    });
+    (
+        steps.collect(),
+        plan.status.phase,
+        plan.status.reason.clone(),
+    )
+}
+
+fn condition(plan: &Plan, type_: &str) -> String {
+    let found = crds::condition::get(&plan.status.conditions, type_);
+    found.map_or("none".to_owned(), |c| format!("{} {}", c.status, c.reason))
+}
+
+#[test]
+fn what_starts_and_what_does_not() {
+    use RestorePhase::{Failed, Pending};
+    type Row = (
+        &'static str,
+        fn(&mut Observed),
+        &'static [&'static str],
+        Option<RestorePhase>,
+        &'static str,
+    );
+    let rows: [Row; 11] = [
+        ("a good run", |_| {}, &["create"], None, ""),
+        (
+            "a run that left the list may still be stored",
+            |s| s.spec.as_mut().unwrap().from.run = Some("shop-0".into()),
+            &["create"],
+            None,
+            "",
+        ),
+        (
+            "no such backup",
+            |s| s.backup = None,
+            &["BackupNotFound"],
+            Some(Pending),
+            "BackupNotFound",
+        ),
+        (
+            "a run that goes on",
+            |s| s.spec.as_mut().unwrap().from.run = Some("shop-3".into()),
+            &["RunNotFinished"],
+            Some(Pending),
+            "RunNotFinished",
+        ),
+        (
+            "a failed run",
+            |s| s.spec.as_mut().unwrap().from.run = Some("shop-2".into()),
+            &["RunNotGood", "RestoreFailed"],
+            Some(Failed),
+            "RunNotGood",
+        ),
+        (
+            "a storage that is not served",
+            |s| s.backup = Some(backup("destination: {storageRef: {name: s}}")),
+            &["InvalidSpec", "RestoreFailed"],
+            Some(Failed),
+            "InvalidSpec",
+        ),
+        (
+            "a spec without a choice",
+            |s| s.spec.as_mut().unwrap().from.run = None,
+            &["InvalidSpec", "RestoreFailed"],
+            Some(Failed),
+            "InvalidSpec",
+        ),
+        (
+            "a stranger's Job",
+            |s| s.job = Named::Taken,
+            &["NameTaken"],
+            Some(Pending),
+            "NameTaken",
+        ),
+        (
+            "a policy",
+            |s| s.policy.images = vec!["other:*".into()],
+            &["create"],
+            None,
+            "",
+        ),
+        (
+            "a Job that was deleted",
+            |s| s.status.job_uid = Some("j1".into()),
+            &["RestoreFailed"],
+            Some(Failed),
+            "JobDeleted",
+        ),
+        ("being deleted", |s| s.object.deleting = true, &[], None, ""),
+    ];
+    for (what, change, steps, phase, reason) in rows {
+        let mut observed = seen(FROM_RUN);
+        change(&mut observed);
+        let plan = plan(&observed, now());
+        let expected: Vec<String> = steps.iter().map(|s| (*s).to_owned()).collect();
+        assert_eq!(told(&plan), (expected, phase, reason.to_owned()), "{what}");
+    }
+    let mut denied = seen(&format!("{FROM_RUN}\nimage: evil:v1"));
+    denied.policy.images = vec!["other:*".into()];
+    let plan = plan(&denied, now());
+    assert_eq!(condition(&plan, "Accepted"), "False PolicyDenied");
+    assert_eq!(told(&plan).1, Some(RestorePhase::Pending));
+}
+
+#[test]
+fn a_job_is_followed_to_its_end() {
+    let mut observed = seen(FROM_RUN);
+    observed.job = a_job(JobOutcome::Active);
+    let started = plan(&observed, now());
+    assert_eq!(
+        told(&started),
+        (
+            vec!["RestoreStarted".into()],
+            Some(RestorePhase::Running),
+            String::new()
+        )
+    );
+    assert_eq!(condition(&started, "Restored"), "Unknown Running");
+    assert_eq!(started.status.job_uid.as_deref(), Some("j1"));
+
+    let mut report = Report::new("copy-r1");
+    report.good = Some(true);
+    report.reason = "Restored".into();
+    report.rows = Some(7);
+    observed.status = started.status;
+    observed.job = a_job(JobOutcome::Complete { at: now() });
+    observed.pods = vec![a_pod(&report.to_termination_message(), 0)];
+    let ended = plan(&observed, now());
+    assert_eq!(
+        told(&ended),
+        (
+            vec!["Restored".into()],
+            Some(RestorePhase::Succeeded),
+            "Restored".into()
+        )
+    );
+    assert_eq!(ended.status.rows, Some(7));
+    assert_eq!(condition(&ended, "Ready"), "True Restored");
+
+    // Nothing more is said; a day later the Job goes.
+    observed.status = ended.status;
+    let calm = plan(&observed, now());
+    assert_eq!(calm.steps, vec![]);
+    assert_eq!(calm.wake, Some(now() + Duration::hours(24)));
+    let late = plan(&observed, now() + Duration::hours(25));
+    assert_eq!(told(&late).0, ["delete false"]);
+    observed.job = Named::Free;
+    assert_eq!(plan(&observed, now() + Duration::hours(26)).steps, vec![]);
+}
+
+#[test]
+fn what_never_starts_is_failed_with_the_pods_reason_and_then_ended() {
+    let mut observed = seen(FROM_RUN);
+    observed.job = a_job(JobOutcome::Active);
+    observed.pods = vec![PodDigest {
+        started: false,
+        ended: None,
+        trouble: Some(("ImagePullBackOff".into(), "no such image".into())),
+        ..a_pod("", 0)
+    }];
+    let waits = plan(&observed, now() + Duration::seconds(599));
+    assert_eq!(waits.status.phase, Some(RestorePhase::Running));
+    let failed = plan(&observed, now() + Duration::seconds(600));
+    assert_eq!(
+        told(&failed),
+        (
+            vec!["RestoreFailed".into()],
+            Some(RestorePhase::Failed),
+            "ImagePullBackOff".into()
+        )
+    );
+    observed.status = failed.status;
+    let then = plan(&observed, now() + Duration::seconds(601));
+    assert_eq!(told(&then).0, ["delete true"]);
+}
+
+#[test]
+fn the_job_of_a_backup_on_a_claim() {
+    let text = format!(
+        "{FROM_RUN}\noverwrite: true\ndecryption: {{age: {{identitySecretKeyRef: {{name: keys, key: id}}}}}}"
+    );
+    let observed = seen(&text);
+    let job = job::build(
+        &observed.object,
+        observed.spec.as_ref().unwrap(),
+        observed.backup.as_ref(),
+        "runner:v1",
+    );
+    insta::assert_snapshot!("on_claim", serde_yaml::to_string(&job.unwrap()).unwrap());
+}
+
+#[test]
+fn an_untyped_backup_lends_its_store_and_not_its_password() {
+    let mut observed = seen(FROM_RUN);
+    observed.backup = Some(backup(
+        "backupEnvs: [{name: SQLPATH, value: /data}, {name: PASSWORD, value: geheim}]
+volumes: [{name: data, hostPath: {path: /srv}}]
+volumeMounts: [{name: data, mountPath: /data}]
+nodeSelector: {disk: big}",
+    ));
+    let job = job::build(
+        &observed.object,
+        observed.spec.as_ref().unwrap(),
+        observed.backup.as_ref(),
+        "runner:v1",
+    );
+    let text = serde_json::to_string(&job.unwrap()).unwrap();
+    assert!(text.contains(r#"{"name":"SQLPATH","value":"/data"}"#) && text.contains("/srv"));
+    assert!(text.contains(r#""nodeSelector":{"disk":"big"}"#));
+    assert!(!text.contains("geheim"));
+}
+
+// The operator dies before and after each call.
+
+fn a_world() -> State {
+    let mut state = State {
+        now: now(),
+        ..State::default()
+    };
+    state.put(
+        "restores",
+        json!({
+            "apiVersion": "batch.isekiro.com/v1", "kind": "Restore", "metadata": {"name": "copy"},
+            "spec": {"from": {"name": "shop", "latest": true}, "to": {"host": "db", "credentialsSecretRef": {"name": "db"}}},
+        }),
+    );
+    state.put(
+        "mysqlbackups",
+        json!({
+            "apiVersion": "batch.isekiro.com/v1", "kind": "MysqlBackup", "metadata": {"name": "shop"},
+            "spec": {"schedule": "@daily", "destination": {"s3": {"bucket": "b"}}},
+        }),
+    );
+    state
+}
+
+struct World {
+    server: Server,
+    clock: Arc<AtomicI64>,
+    restores: Restores,
+}
+
+impl World {
+    fn of(mut server: Server, keep: bool) -> Self {
+        if keep {
+            server.keep_points();
+        }
+        let clock = Arc::new(AtomicI64::new(server.state().now.timestamp()));
+        let read = clock.clone();
+        let clock_of =
+            Clock::new(move || DateTime::from_timestamp(read.load(Ordering::SeqCst), 0).unwrap());
+        let ctx = Context {
+            client: ApiClient(server.client()),
+            leadership: Leadership::always(now()),
+            clock: clock_of,
+            config: Arc::new(Config {
+                runner_image: "runner:v1".into(),
+                ..Config::default()
+            }),
+            metrics: Metrics::default(),
+        };
+        Self {
+            server,
+            clock,
+            restores: Restores::new(ctx),
+        }
+    }
+
+    /// The cluster's part: a Job runs for a while, its pod ends with a report.
+    fn move_on(&self) {
+        let mut state = self.server.state();
+        state.now += Duration::seconds(5);
+        self.clock.store(state.now.timestamp(), Ordering::SeqCst);
+        let (time, all) = (state.now, state.objects.clone());
+        let Some(((_, name), job)) = all.iter().find(|((r, _), _)| r == "jobs") else {
+            return;
+        };
+        let uid = job["metadata"]["uid"].as_str().unwrap().to_owned();
+        let begun = job["status"]["startTime"].as_str().unwrap();
+        let done = parse_rfc3339(begun).unwrap() + Duration::seconds(20);
+        if time < done || !job["status"]["conditions"].is_null() {
+            return;
+        }
+        let mut report = Report::new(name);
+        report.good = Some(true);
+        report.reason = "Restored".into();
+        let labels = job["metadata"]["labels"].clone();
+        state.put(
+            "pods",
+            json!({
+                "metadata": {"name": "p", "labels": labels, "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid}]},
+                "status": {"containerStatuses": [{"name": "backup", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+                    "state": {"terminated": {"exitCode": 0, "reason": "Completed", "message": report.to_termination_message(), "finishedAt": rfc3339(time)}}}]},
+            }),
+        );
+        state.change("jobs", name, |job| {
+            job["status"]["completionTime"] = json!(rfc3339(time));
+            job["status"]["conditions"] = json!([{"type": "Complete", "status": "True", "lastTransitionTime": rfc3339(time)}]);
+        });
+    }
+
+    /// Until nothing happens for a while. Phase, how many Jobs were created, names of events.
+    async fn play(&self) -> (Value, usize, Vec<String>) {
+        for _ in 0..30 {
+            // An error is tried again later.
+            let _ = self.restores.reconcile("default", "copy").await;
+            self.move_on();
+        }
+        let state = self.server.state();
+        let events = state.objects.keys().filter(|(r, _)| r == "events");
+        (
+            state.get("restores", "copy").unwrap()["status"]["phase"].clone(),
+            state.created.values().sum(),
+            events.map(|(_, name)| name.clone()).collect(),
+        )
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_or_a_fault_at_any_call_neither_loses_nor_doubles_the_job() {
+    let plain = World::of(Server::of(a_world()), true);
+    let ending = plain.play().await;
+    assert_eq!(
+        (&ending.0, ending.1, ending.2.len()),
+        (&json!("Succeeded"), 1, 2)
+    );
+    let points = plain.server.points();
+    let mut tries = 0;
+    for (call, sides) in points.iter().enumerate() {
+        for state in sides {
+            let again = World::of(Server::of(state.clone()), false);
+            assert_eq!(again.play().await, ending, "crash around call {call}");
+            tries += 1;
+        }
+        for fault in [
+            Fault::Refused(500),
+            Fault::Refused(409),
+            Fault::Refused(429),
+            Fault::AnswerLost,
+        ] {
+            let mut state = sides[0].clone();
+            state.fault = Some((state.calls + 1, fault));
+            let again = World::of(Server::of(state), false);
+            let (phase, jobs, _) = again.play().await;
+            assert_eq!((&phase, jobs), (&ending.0, 1), "{fault:?} at call {call}");
+            tries += 1;
+        }
+    }
+    println!("{} calls, {tries} tries", points.len());
+    assert!(points.len() > 8);
+}
+
+#[test]
+fn the_status_is_small() {
+    let mut observed = seen(FROM_RUN);
+    observed.status.start_time = Some(to_k8s(now()));
+    observed.backup = None;
+    let plan = plan(&observed, now());
+    assert!(serde_json::to_string(&plan.status).unwrap().len() < 4096);
+}
