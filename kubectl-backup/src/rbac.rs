@@ -54,6 +54,8 @@ pub(crate) static NEEDS: &[Need] = &[
     need("list", &["list"], BACKUPS, BACKUPS),
     better("list", &["watch"], BACKUPS, BACKUPS),
     need("runs", &["list"], BACKUPS, BACKUPS),
+    better("runs", &["patch", "watch"], BACKUPS, BACKUPS),
+    better("runs", &["get"], "", "pods/log"),
     need("describe", &["get"], BACKUPS, BACKUPS),
     better("describe", &["get"], "batch", "jobs"),
     better("describe", &["list"], "", "pods"),

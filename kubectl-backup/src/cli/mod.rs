@@ -6,6 +6,7 @@ mod create;
 #[cfg(test)]
 mod docs;
 mod gobackup;
+mod output;
 mod read;
 mod run;
 mod schedule;
@@ -20,7 +21,8 @@ pub(crate) use create::{
     Concurrency, Create, CreateKind, CreateMysql, SourceFlags, StoreFlags, TlsFlag,
 };
 pub(crate) use gobackup::{CreateBackup, CreateDatabase, CreateStorage};
-pub(crate) use read::{Describe, List, Logs, Output, Runs, SortBy};
+pub(crate) use output::{ChangeOutput, Format, FormatParser, Output};
+pub(crate) use read::{Describe, List, Logs, Runs, SortBy};
 pub(crate) use run::{Cancel, Delete, Resume, RunNow, Suspend, Wait};
 pub(crate) use schedule::{Calendar, Explain, Next, Preview, Schedule, ScheduleVerb};
 
@@ -190,7 +192,7 @@ pub(crate) struct Change {
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "client", default_value = "none", value_name = "WHERE")]
     pub(crate) dry_run: DryRun,
     /// Print the changed objects instead of a line each
-    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    #[arg(short, long, value_parser = FormatParser::<ChangeOutput>::new(), value_name = "FORMAT")]
     pub(crate) output: Option<ChangeOutput>,
     /// Name under which the server records the change
     #[arg(long, default_value = crds::labels::PLUGIN_MANAGER, value_name = "NAME", hide_short_help = true)]
@@ -210,17 +212,6 @@ pub(crate) enum DryRun {
     Client,
     /// The server checks, and stores nothing.
     Server,
-}
-
-/// How a changed object is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ChangeOutput {
-    /// As JSON.
-    Json,
-    /// As YAML.
-    Yaml,
-    /// As kind.group/name.
-    Name,
 }
 
 /// `__complete`.

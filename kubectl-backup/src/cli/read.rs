@@ -2,6 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
+use super::{FormatParser, Output};
+
 /// `list`.
 #[derive(Args, Debug)]
 pub(crate) struct List {
@@ -18,14 +20,23 @@ pub(crate) struct List {
     #[arg(long, value_name = "FIELDS")]
     pub(crate) field_selector: Option<String>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(short, long, value_parser = FormatParser::<Output>::new(), default_value = "table", value_name = "FORMAT")]
     pub(crate) output: Output,
     /// Leave out the header line
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", value_name = "BOOL", action = clap::ArgAction::Set)]
     pub(crate) no_headers: bool,
+    /// Columns with the values of these labels
+    #[arg(short = 'L', long, value_name = "KEYS", value_delimiter = ',')]
+    pub(crate) label_columns: Vec<String>,
+    /// A column with all labels
+    #[arg(long)]
+    pub(crate) show_labels: bool,
     /// Show the list, then each change, until interrupted
     #[arg(short, long)]
     pub(crate) watch: bool,
+    /// Say of each change whether it was ADDED, MODIFIED or DELETED
+    #[arg(long, requires = "watch")]
+    pub(crate) output_watch_events: bool,
     /// Objects the server sends at once; 0 for all
     #[arg(long, default_value_t = 500, value_name = "COUNT")]
     pub(crate) chunk_size: u32,
@@ -75,22 +86,6 @@ pub(crate) enum SortBy {
     Duration,
 }
 
-/// Output formats of `list`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
-    /// A table of about 100 columns.
-    #[default]
-    Table,
-    /// A table with everything.
-    Wide,
-    /// A List, or the object if one is named.
-    Json,
-    /// As json, as YAML.
-    Yaml,
-    /// One kind.group/name a line.
-    Name,
-}
-
 /// `runs`.
 #[derive(Args, Debug)]
 pub(crate) struct Runs {
@@ -106,8 +101,15 @@ pub(crate) struct Runs {
     /// Runs that failed
     #[arg(long)]
     pub(crate) failed: bool,
+    /// What is really in the store, listed by a Job of the operator; STATE says Stored, NoRun for
+    /// what status has no run of, and Missing for a run whose artefact is gone
+    #[arg(long, conflicts_with = "failed")]
+    pub(crate) stored: bool,
+    /// Longest time to wait for the list of a store
+    #[arg(long, default_value = "10m", requires = "stored", value_name = "DURATION")]
+    pub(crate) timeout: String,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(short, long, value_parser = FormatParser::<Output>::new(), default_value = "table", value_name = "FORMAT")]
     pub(crate) output: Output,
     /// Leave out the header line
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", value_name = "BOOL", action = clap::ArgAction::Set)]

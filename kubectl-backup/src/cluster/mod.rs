@@ -21,7 +21,7 @@ pub(crate) use fail::{Call, Place};
 pub(crate) use object::Object;
 pub(crate) use pods::LogOptions;
 pub(crate) use review::Offers;
-pub(crate) use table::{Query, ServerTable, TableEvent};
+pub(crate) use table::{Change, Event, Query, ServerTable};
 
 /// A connection to one cluster, as one user, in one namespace.
 #[derive(Clone)]

@@ -1,9 +1,13 @@
 //! Lists as the server draws them: the cells of the printer columns, in chunks.
 
+use std::collections::BTreeMap;
+
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use kube::core::{Status, WatchEvent};
+use kube::api::DynamicObject;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Cluster;
@@ -25,6 +29,8 @@ pub(crate) struct Query {
     pub(crate) fields: Option<String>,
     /// Objects a chunk; 0 for all at once.
     pub(crate) chunk: u32,
+    /// Rows carry the labels of their objects.
+    pub(crate) with_labels: bool,
 }
 
 /// A Table of meta.k8s.io/v1.
@@ -81,15 +87,39 @@ pub(crate) struct RowObject {
 pub(crate) struct RowMeta {
     /// Namespace.
     pub(crate) namespace: String,
+    /// Labels.
+    pub(crate) labels: BTreeMap<String, String>,
     /// Version.
     pub(crate) resource_version: String,
 }
 
+/// What became of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It is new, or was there when the watch began.
+    Added,
+    /// It changed.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+impl Change {
+    /// The word kubectl has for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
 /// A change seen by a watch.
 #[derive(Clone, Debug)]
-pub(crate) enum TableEvent {
-    /// New or changed rows.
-    Rows(ServerTable),
+pub(crate) enum Event<T> {
+    /// Rows or an object, and what became of them.
+    Seen(Change, T),
     /// The version is too old: list again.
     Expired,
 }
@@ -118,7 +148,7 @@ impl Query {
 
     /// Rows carry no namespace unless their metadata is asked for.
     fn include(&self) -> &'static str {
-        if self.namespace.is_some() {
+        if self.namespace.is_some() && !self.with_labels {
             "None"
         } else {
             "Metadata"
@@ -163,7 +193,7 @@ impl Cluster {
                     vec![("continue", token.as_str())]
                 };
                 let uri = query.uri(kind, query.include(), &more);
-                let part: ServerTable = match self.client.request(request(&uri)?).await {
+                let part: ServerTable = match self.client.request(request(&uri, ACCEPT)?).await {
                     Ok(part) => part,
                     Err(e) if is_missing_resource(&e) => return Ok(None),
                     Err(kube::Error::Api(status)) if status.code == 410 && restarts < 5 => {
@@ -196,7 +226,31 @@ impl Cluster {
         kind: &'static Kind,
         query: &Query,
         version: &str,
-    ) -> Result<BoxStream<'static, Result<TableEvent>>> {
+    ) -> Result<BoxStream<'static, Result<Event<ServerTable>>>> {
+        self.watch(kind, query, version, ACCEPT).await
+    }
+
+    /// Changes of a kind's objects after `version`, until the server ends the stream; version
+    /// `0` begins with every object there is.
+    ///
+    /// # Errors
+    /// What the server refused.
+    pub(crate) async fn watch_objects(
+        &self,
+        kind: &'static Kind,
+        query: &Query,
+        version: &str,
+    ) -> Result<BoxStream<'static, Result<Event<DynamicObject>>>> {
+        self.watch(kind, query, version, "application/json").await
+    }
+
+    async fn watch<T: Clone + DeserializeOwned + Send + 'static>(
+        &self,
+        kind: &'static Kind,
+        query: &Query,
+        version: &str,
+        accept: &str,
+    ) -> Result<BoxStream<'static, Result<Event<T>>>> {
         let uri = query.uri(
             kind,
             "Metadata",
@@ -204,33 +258,33 @@ impl Cluster {
         );
         let opened = self
             .client
-            .request_events::<ServerTable>(request(&uri)?)
+            .request_events::<T>(request(&uri, accept)?)
             .await;
         let events = match opened {
             Ok(events) => events,
             Err(kube::Error::Api(status)) if status.code == 410 => {
-                return Ok(futures::stream::iter([Ok(TableEvent::Expired)]).boxed());
+                return Ok(futures::stream::iter([Ok(Event::Expired)]).boxed());
             }
             Err(e) => return Err(self.explain(&e, call(kind, query))),
         };
         let events = events.filter_map(|event| {
             std::future::ready(match event {
-                Ok(WatchEvent::Added(table) | WatchEvent::Modified(table)) => {
-                    Some(Ok(TableEvent::Rows(table)))
-                }
+                Ok(WatchEvent::Added(seen)) => Some(Ok(Event::Seen(Change::Added, seen))),
+                Ok(WatchEvent::Modified(seen)) => Some(Ok(Event::Seen(Change::Modified, seen))),
+                Ok(WatchEvent::Deleted(seen)) => Some(Ok(Event::Seen(Change::Deleted, seen))),
                 Ok(WatchEvent::Error(status)) => Some(ended(&status)),
-                Ok(WatchEvent::Deleted(_) | WatchEvent::Bookmark(_)) => None,
+                Ok(WatchEvent::Bookmark(_)) => None,
                 // A cut stream is no failure of the list; the caller opens it again.
-                Err(_) => Some(Ok(TableEvent::Expired)),
+                Err(_) => Some(Ok(Event::Expired)),
             })
         });
         Ok(events.boxed())
     }
 }
 
-fn ended(status: &Status) -> Result<TableEvent> {
+fn ended<T>(status: &Status) -> Result<Event<T>> {
     if status.code == 410 {
-        return Ok(TableEvent::Expired);
+        return Ok(Event::Expired);
     }
     Err(Error::verbatim(
         Exit::Other,
@@ -247,9 +301,9 @@ fn call<'a>(kind: &'static Kind, query: &'a Query) -> Call<'a> {
     }
 }
 
-fn request(uri: &str) -> Result<http::Request<Vec<u8>>> {
+fn request(uri: &str, accept: &str) -> Result<http::Request<Vec<u8>>> {
     http::Request::get(uri)
-        .header(http::header::ACCEPT, ACCEPT)
+        .header(http::header::ACCEPT, accept)
         .body(vec![])
         .map_err(|e| Error::new(Exit::Other, format!("{uri}: {e}")))
 }

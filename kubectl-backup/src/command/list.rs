@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use crds::run::RunResult;
 use futures::StreamExt;
 use futures::future::join_all;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Context;
 use super::health::verdict;
 use super::select::none_found;
-use crate::cli::{Connection, List, Output, StructuredOutput};
-use crate::cluster::{Cluster, Object, Query, TableEvent, contexts};
+use crate::cli::{Connection, Format, List, Output};
+use crate::cluster::{Change, Cluster, Event, Object, Query, contexts};
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{KINDS, Kind, Target};
 use crate::view::list::{Row, Shape, rows, sort, table};
@@ -36,32 +36,55 @@ pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
     if !wanted.names.is_empty() {
         return named(context, &cluster, args, &wanted).await;
     }
-    let query = Query {
-        namespace: (!args.all_namespaces).then(|| cluster.namespace.clone()),
-        labels: args.selector.clone(),
-        fields: args.field_selector.clone(),
-        chunk: args.chunk_size,
-    };
-    match args.output {
+    let query = query(&cluster, args);
+    match &args.output {
         Output::Table | Output::Wide => {
             tables(context, &cluster, args, &wanted.kinds, &query).await
         }
-        Output::Name | Output::Json | Output::Yaml => {
+        _ if args.watch => changes(context, &cluster, args, &wanted.kinds, &query).await,
+        output => {
             let mut objects = cluster.all_objects(&wanted.kinds, &query).await?;
             objects.retain(|object| asked_for(context, args, object));
-            if args.output == Output::Name {
+            let Output::Print(format) = output else {
                 let names: String = objects.iter().map(|o| o.full_name() + "\n").collect();
                 return context.ui.out(&names);
-            }
+            };
             let items: Vec<Value> = objects
                 .iter()
                 .map(|o| o.to_value(args.show_managed_fields))
                 .collect();
-            context.ui.out(&output::structured(
+            if items.is_empty() && matches!(format, Format::Columns(_)) {
+                none_found(context, query.namespace.as_deref());
+            }
+            context.ui.out(&output::formatted(
                 &output::list(items),
-                format(args.output),
-            ))
+                format,
+                args.no_headers,
+            )?)
         }
+    }
+}
+
+/// Which objects of a cluster the flags mean.
+fn query(cluster: &Cluster, args: &List) -> Query {
+    Query {
+        namespace: (!args.all_namespaces).then(|| cluster.namespace.clone()),
+        labels: args.selector.clone(),
+        fields: args.field_selector.clone(),
+        chunk: args.chunk_size,
+        with_labels: args.show_labels || !args.label_columns.is_empty(),
+    }
+}
+
+/// What the table has beside its usual columns.
+fn shape(args: &List) -> Shape<'_> {
+    Shape {
+        events: args.output_watch_events,
+        context: false,
+        namespace: args.all_namespaces,
+        wide: args.output == Output::Wide,
+        labels: &args.label_columns,
+        show_labels: args.show_labels,
     }
 }
 
@@ -73,14 +96,6 @@ fn asked_for(context: &Context, args: &List, object: &Object) -> bool {
         && (!args.failed || last.is_some_and(|r| r.result == RunResult::Failed))
         && (!args.running || runs.iter().any(|r| r.result == RunResult::Running))
         && (!args.stale || verdict(context, object, None).is_stale())
-}
-
-fn format(output: Output) -> StructuredOutput {
-    if output == Output::Json {
-        StructuredOutput::Json
-    } else {
-        StructuredOutput::Yaml
-    }
 }
 
 /// `TYPE`, `TYPE/NAME` and `NAME`, mixed as one likes.
@@ -132,33 +147,28 @@ async fn named(context: &Context, cluster: &Cluster, args: &List, wanted: &Wante
             }
         }
     }
-    match args.output {
+    match &args.output {
         Output::Table | Output::Wide => {
             let mut all = vec![];
             for object in &found {
                 let query = Query {
                     namespace: Some(cluster.namespace.clone()),
                     fields: Some(format!("metadata.name={}", object.name())),
-                    ..Query::default()
+                    ..query(cluster, args)
                 };
                 if let Some(part) = cluster.table(object.kind, &query).await? {
                     all.extend(rows(object.kind, &part));
                 }
             }
-            let shape = Shape {
-                context: false,
-                namespace: false,
-                wide: args.output == Output::Wide,
-            };
             context
                 .ui
-                .table(&table(&all, shape, context.now()), args.no_headers)?;
+                .table(&table(&all, shape(args), context.now()), args.no_headers)?;
         }
         Output::Name => {
             let names: String = found.iter().map(|o| o.full_name() + "\n").collect();
             context.ui.out(&names)?;
         }
-        Output::Json | Output::Yaml => {
+        Output::Print(format) => {
             let mut items: Vec<Value> = found
                 .iter()
                 .map(|o| o.to_value(args.show_managed_fields))
@@ -171,7 +181,7 @@ async fn named(context: &Context, cluster: &Cluster, args: &List, wanted: &Wante
             if let Some(value) = value {
                 context
                     .ui
-                    .out(&output::structured(&value, format(args.output)))?;
+                    .out(&output::formatted(&value, format, args.no_headers)?)?;
             }
         }
     }
@@ -198,6 +208,13 @@ async fn gather(
     Ok((all, installed))
 }
 
+/// True if the filters that look at the row let it through.
+fn lets_through(args: &List, row: &Row) -> bool {
+    (!args.suspended || row.status == "Suspended")
+        && (!args.failed || row.result == "Failed")
+        && (!args.running || row.status == "Running" || row.result == "Running")
+}
+
 /// Leaves the rows the filters ask for, in the order asked for.
 async fn narrowed(
     context: &Context,
@@ -207,11 +224,7 @@ async fn narrowed(
     query: &Query,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
-    rows.retain(|row| {
-        (!args.suspended || row.status == "Suspended")
-            && (!args.failed || row.result == "Failed")
-            && (!args.running || row.status == "Running" || row.result == "Running")
-    });
+    rows.retain(|row| lets_through(args, row));
     if args.stale {
         // Freshness is worked out from the runs themselves, which no column holds.
         let objects = cluster.all_objects(kinds, query).await?;
@@ -242,11 +255,6 @@ async fn tables(
     kinds: &[&'static Kind],
     query: &Query,
 ) -> Result<()> {
-    let shape = Shape {
-        context: false,
-        namespace: query.namespace.is_none(),
-        wide: args.output == Output::Wide,
-    };
     let (mut all, installed) = gather(cluster, kinds, query).await?;
     narrowed(context, cluster, args, kinds, query, &mut all).await?;
     if all.is_empty() {
@@ -254,13 +262,13 @@ async fn tables(
     }
     context
         .ui
-        .table(&table(&all, shape, context.now()), args.no_headers)?;
+        .table(&table(&all, shape(args), context.now()), args.no_headers)?;
     if !args.watch {
         return Ok(());
     }
     let watches = installed
         .into_iter()
-        .map(|(kind, version)| watch(context, cluster, query, shape, kind, version));
+        .map(|(kind, version)| watch(context, cluster, query, args, kind, version));
     futures::future::try_join_all(watches).await.map(|_| ())
 }
 
@@ -282,12 +290,7 @@ async fn fleet(context: &Context, args: &List, kinds: &[&'static Kind]) -> Resul
             ..context.connection.clone()
         };
         let cluster = Cluster::connect(&connection, &context.env).await?;
-        let query = Query {
-            namespace: (!args.all_namespaces).then(|| cluster.namespace.clone()),
-            labels: args.selector.clone(),
-            fields: args.field_selector.clone(),
-            chunk: args.chunk_size,
-        };
+        let query = query(&cluster, args);
         let (mut rows, _) = gather(&cluster, kinds, &query).await?;
         narrowed(context, &cluster, args, kinds, &query, &mut rows).await?;
         rows.iter_mut().for_each(|row| row.context.clone_from(name));
@@ -310,8 +313,7 @@ async fn fleet(context: &Context, args: &List, kinds: &[&'static Kind]) -> Resul
     }
     let shape = Shape {
         context: true,
-        namespace: args.all_namespaces,
-        wide: args.output == Output::Wide,
+        ..shape(args)
     };
     context
         .ui
@@ -324,7 +326,7 @@ async fn watch(
     context: &Context,
     cluster: &Cluster,
     query: &Query,
-    shape: Shape,
+    args: &List,
     kind: &'static Kind,
     mut version: String,
 ) -> Result<()> {
@@ -333,7 +335,7 @@ async fn watch(
         let mut events = cluster.watch_table(kind, query, &version).await?;
         while let Some(event) = events.next().await {
             match event? {
-                TableEvent::Rows(mut part) => {
+                Event::Seen(change, mut part) => {
                     // The columns come with the first event alone.
                     if part.column_definitions.is_empty() {
                         part.column_definitions.clone_from(&columns);
@@ -343,22 +345,86 @@ async fn watch(
                     if let Some(object) = part.rows.last().and_then(|r| r.object.as_ref()) {
                         version.clone_from(&object.metadata.resource_version);
                     }
-                    let text = table(&rows(kind, &part), shape, context.now());
+                    // A row looks the same whether its object is there or has just gone.
+                    if change == Change::Deleted && !args.output_watch_events {
+                        continue;
+                    }
+                    let mut rows = rows(kind, &part);
+                    rows.retain(|row| lets_through(args, row));
+                    rows.iter_mut().for_each(|row| row.event = change.word());
+                    let text = table(&rows, shape(args), context.now());
                     context.ui.table(&text, true)?;
                 }
-                TableEvent::Expired => {
+                Event::Expired => {
                     let Some(part) = cluster.table(kind, query).await? else {
                         return Err(cluster.none_installed(&[kind]));
                     };
                     version.clone_from(&part.metadata.resource_version);
+                    let mut rows = rows(kind, &part);
+                    rows.retain(|row| lets_through(args, row));
                     context
                         .ui
-                        .table(&table(&rows(kind, &part), shape, context.now()), true)?;
+                        .table(&table(&rows, shape(args), context.now()), true)?;
                     break;
                 }
             }
         }
     }
+}
+
+/// Prints the objects there are, then each change, for ever.
+async fn changes(
+    context: &Context,
+    cluster: &Cluster,
+    args: &List,
+    kinds: &[&'static Kind],
+    query: &Query,
+) -> Result<()> {
+    // Which kinds are installed: a watch of one that is not would end at once.
+    let (_, installed) = gather(cluster, kinds, query).await?;
+    let header = std::cell::Cell::new(!args.no_headers);
+    let streams = installed.into_iter().map(|(kind, _)| {
+        let header = &header;
+        async move {
+            let mut version = "0".to_owned();
+            loop {
+                let mut events = cluster.watch_objects(kind, query, &version).await?;
+                while let Some(event) = events.next().await {
+                    let Event::Seen(change, object) = event? else {
+                        "0".clone_into(&mut version);
+                        break;
+                    };
+                    version = object.metadata.resource_version.clone().unwrap_or_default();
+                    let object = Object { kind, object };
+                    let shown = change != Change::Deleted || args.output_watch_events;
+                    if shown && asked_for(context, args, &object) {
+                        let text = changed(args, change, &object, !header.replace(false))?;
+                        context.ui.out(&text)?;
+                    }
+                }
+            }
+        }
+    });
+    futures::future::try_join_all(streams)
+        .await
+        .map(|_: Vec<()>| ())
+}
+
+/// What is printed of a change.
+fn changed(args: &List, change: Change, object: &Object, no_headers: bool) -> Result<String> {
+    let Output::Print(format) = &args.output else {
+        return Ok(object.full_name() + "\n");
+    };
+    let mut value = object.to_value(args.show_managed_fields);
+    if args.output_watch_events && matches!(format, Format::Json | Format::Yaml) {
+        value = json!({ "type": change.word(), "object": value });
+    }
+    let text = output::formatted(&value, format, no_headers)?;
+    Ok(if *format == Format::Yaml {
+        format!("---\n{text}")
+    } else {
+        text
+    })
 }
 
 #[cfg(test)]

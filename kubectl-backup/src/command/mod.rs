@@ -21,6 +21,7 @@ mod runs;
 mod schedule;
 mod select;
 mod set;
+mod stored;
 mod stream;
 mod suspend;
 mod top;
@@ -30,14 +31,12 @@ mod wait;
 mod wizard;
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
-
-use crate::cli::{Change, ChangeOutput, Cli, Connection, Global, StructuredOutput, Verb};
+use crate::cli::{Change, ChangeOutput, Cli, Connection, Global, Verb};
 use crate::cluster::{Cluster, Object};
 use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::ui::Ui;
-use crate::view::output::structured;
+use crate::view::output::formatted;
 use crate::view::time::Zone;
 
 /// What every verb is given.
@@ -100,11 +99,11 @@ impl Context {
     /// # Errors
     /// A closed pipe.
     pub(crate) fn changed(&self, object: &Object, what: &str, change: &Change) -> Result<()> {
-        match change.output {
+        match &change.output {
             Some(ChangeOutput::Name) => self.ui.line(&object.full_name()),
-            Some(format) => {
+            Some(ChangeOutput::Print(format)) => {
                 let value = object.to_value(false);
-                self.ui.out(&document(&value, format))
+                self.ui.out(&formatted(&value, format, false)?)
             }
             None => {
                 let suffix = match change.dry_run {
@@ -116,15 +115,6 @@ impl Context {
                     .line(&format!("{} {what}{suffix}", object.full_name()))
             }
         }
-    }
-}
-
-/// An object as JSON, or as a YAML document that can follow another.
-fn document(value: &Value, format: ChangeOutput) -> String {
-    if format == ChangeOutput::Json {
-        structured(value, StructuredOutput::Json)
-    } else {
-        structured(value, StructuredOutput::Yaml)
     }
 }
 

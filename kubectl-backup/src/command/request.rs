@@ -36,10 +36,18 @@ pub(crate) async fn ask(
     Ok(id)
 }
 
-/// Waits until a request is done and gives what came out.
+/// What came out of a request.
+pub(crate) struct Answer {
+    /// In the operator's words.
+    pub(crate) message: String,
+    /// The Job that did it.
+    pub(crate) job: Option<String>,
+}
+
+/// Waits until a request is done and gives what came out, in the operator's words.
 ///
 /// # Errors
-/// Refused or failed, with the operator's words; no operator; time is up.
+/// As [`outcome`].
 pub(crate) async fn settled(
     context: &Context,
     cluster: &Cluster,
@@ -47,6 +55,21 @@ pub(crate) async fn settled(
     id: &str,
     limit: Duration,
 ) -> Result<String> {
+    let answer = outcome(context, cluster, object, id, limit).await?;
+    Ok(answer.message)
+}
+
+/// Waits until a request is done and gives what came out.
+///
+/// # Errors
+/// Refused or failed, with the operator's words; no operator; time is up.
+pub(crate) async fn outcome(
+    context: &Context,
+    cluster: &Cluster,
+    object: &Object,
+    id: &str,
+    limit: Duration,
+) -> Result<Answer> {
     let mut watch = Box::pin(cluster.follow(object));
     let start = tokio::time::Instant::now();
     let (mut echoed, mut said) = (false, false);
@@ -85,7 +108,12 @@ pub(crate) async fn settled(
         echoed = true;
         let message = crate::view::mask::text(&request.message);
         match request.state {
-            RequestState::Succeeded => return Ok(message),
+            RequestState::Succeeded => {
+                return Ok(Answer {
+                    message,
+                    job: request.job.clone(),
+                });
+            }
             RequestState::Failed => return Err(Error::new(Kind::RunFailed, message)),
             RequestState::Refused => return Err(Error::new(Kind::Other, message)),
             RequestState::Queued | RequestState::Running => {

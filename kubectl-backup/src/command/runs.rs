@@ -5,11 +5,11 @@ use crds::time::from_k8s;
 use serde_json::Value;
 
 use super::{Context, select};
-use crate::cli::{Output, Runs, StructuredOutput};
+use crate::cli::{Output, Runs};
 use crate::cluster::{Cluster, Object, Query};
 use crate::error::{Error, Result};
 use crate::kind::{KINDS, Target};
-use crate::view::output::{list, structured};
+use crate::view::output::{formatted, list};
 use crate::view::runs::{OwnedRun, table};
 use crate::view::time::zone_or_utc;
 
@@ -20,6 +20,9 @@ use crate::view::time::zone_or_utc;
 pub(crate) async fn run(context: &Context, args: &Runs) -> Result<()> {
     let cluster = context.cluster().await?;
     let (objects, failed) = objects(context, &cluster, args).await?;
+    if args.stored {
+        return stored(context, &cluster, args, &objects, failed).await;
+    }
     let statuses: Vec<_> = objects.iter().map(|o| (o, o.status())).collect();
     let mut runs: Vec<OwnedRun<'_>> = vec![];
     for (object, status) in &statuses {
@@ -49,6 +52,58 @@ pub(crate) async fn run(context: &Context, args: &Runs) -> Result<()> {
         std::cmp::Reverse(started(owned).unwrap_or(chrono::DateTime::<chrono::Utc>::MAX_UTC))
     });
     print(context, args, &cluster, &runs, objects.len())?;
+    failed.map_or(Ok(()), Err)
+}
+
+/// Lists what is in the stores, one object after the other; a store that can't be listed is told
+/// and keeps none back.
+async fn stored(
+    context: &Context,
+    cluster: &Cluster,
+    args: &Runs,
+    objects: &[Object],
+    mut failed: Option<Error>,
+) -> Result<()> {
+    let limit = crate::cluster::duration("--timeout", &args.timeout)?;
+    let mut all = vec![];
+    for object in objects {
+        match super::stored::of(context, cluster, object, limit).await {
+            Ok(lines) => all.extend(lines),
+            Err(error) => {
+                context.ui.error(&error);
+                failed.get_or_insert(Error::silent(error.kind));
+            }
+        }
+    }
+    match &args.output {
+        Output::Name => {
+            let names: String = all.iter().map(|l| format!("{}\n", l.key)).collect();
+            context.ui.out(&names)?;
+        }
+        Output::Print(format) => {
+            let items = all.iter().map(|l| serde_json::to_value(l).unwrap_or_default());
+            let list = list(items.collect());
+            context
+                .ui
+                .out(&formatted(&list, format, args.no_headers)?)?;
+        }
+        Output::Table | Output::Wide => {
+            if objects.is_empty() {
+                let namespace = (!args.all_namespaces).then_some(cluster.namespace.as_str());
+                select::none_found(context, namespace);
+            } else if all.is_empty() && failed.is_none() {
+                context.ui.note("Nothing is stored.");
+            }
+            let table = crate::view::stored::table(
+                &all,
+                args.all_namespaces,
+                args.names.len() != 1,
+                context.zone,
+                context.now(),
+            );
+            context.ui.table(&table, args.no_headers)?;
+        }
+    }
     failed.map_or(Ok(()), Err)
 }
 
@@ -108,7 +163,7 @@ fn print(
     runs: &[OwnedRun<'_>],
     objects: usize,
 ) -> Result<()> {
-    match args.output {
+    match &args.output {
         Output::Name => {
             let names: String = runs
                 .iter()
@@ -116,14 +171,11 @@ fn print(
                 .collect();
             context.ui.out(&names)
         }
-        Output::Json | Output::Yaml => {
-            let format = if args.output == Output::Json {
-                StructuredOutput::Json
-            } else {
-                StructuredOutput::Yaml
-            };
+        Output::Print(format) => {
             let items: Vec<Value> = runs.iter().map(value).collect();
-            context.ui.out(&structured(&list(items), format))
+            context
+                .ui
+                .out(&formatted(&list(items), format, args.no_headers)?)
         }
         Output::Table | Output::Wide => {
             if objects == 0 {

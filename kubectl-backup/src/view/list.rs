@@ -1,6 +1,7 @@
 //! `list`: one line an object, from the cells of the server's printer columns.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use crds::condition::reason;
@@ -9,7 +10,7 @@ use serde_json::Value;
 use super::duration;
 use super::table::Table;
 use crate::cli::SortBy;
-use crate::cluster::ServerTable;
+use crate::cluster::{Change, ServerTable};
 use crate::kind::Kind;
 
 /// What a list shows of an object.
@@ -53,6 +54,10 @@ pub(crate) struct Row {
     pub(crate) suspended_since: Option<DateTime<Utc>>,
     /// Reason of the Ready condition.
     pub(crate) reason: String,
+    /// Labels, if rows carry them.
+    pub(crate) labels: BTreeMap<String, String>,
+    /// What became of the object, while it is watched.
+    pub(crate) event: &'static str,
 }
 
 /// Where the columns of a table are.
@@ -131,6 +136,10 @@ fn row(kind: &Kind, columns: &Columns<'_>, index: usize) -> Row {
         failures: cell("failures"),
         suspended_since: columns.time(index, "suspended-since"),
         reason: cell("reason"),
+        labels: object
+            .map(|o| o.metadata.labels.clone())
+            .unwrap_or_default(),
+        event: Change::Added.word(),
     };
     row.status = status(&row, cell("suspend") == "true", running);
     row
@@ -171,18 +180,27 @@ pub(crate) fn sort(rows: &mut [Row], by: SortBy) {
 
 /// What the table has beside its usual columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct Shape<'a> {
+    /// EVENT first.
+    pub(crate) events: bool,
     /// CONTEXT first.
     pub(crate) context: bool,
     /// NAMESPACE first.
     pub(crate) namespace: bool,
     /// Everything.
     pub(crate) wide: bool,
+    /// Labels that have a column each.
+    pub(crate) labels: &'a [String],
+    /// LABELS last.
+    pub(crate) show_labels: bool,
 }
 
 /// The table of the rows.
-pub(crate) fn table(rows: &[Row], shape: Shape, now: DateTime<Utc>) -> Table {
+pub(crate) fn table(rows: &[Row], shape: Shape<'_>, now: DateTime<Utc>) -> Table {
     let mut header = vec![];
+    if shape.events {
+        header.push("EVENT");
+    }
     if shape.context {
         header.push("CONTEXT");
     }
@@ -205,6 +223,11 @@ pub(crate) fn table(rows: &[Row], shape: Shape, now: DateTime<Utc>) -> Table {
         ]);
     }
     header.push("AGE");
+    let titles: Vec<String> = shape.labels.iter().map(|key| title(key)).collect();
+    header.extend(titles.iter().map(String::as_str));
+    if shape.show_labels {
+        header.push("LABELS");
+    }
     let mut table = Table::new(&header);
     for row in rows {
         table.push(cells(row, shape, now));
@@ -212,7 +235,7 @@ pub(crate) fn table(rows: &[Row], shape: Shape, now: DateTime<Utc>) -> Table {
     table
 }
 
-fn cells(row: &Row, shape: Shape, now: DateTime<Utc>) -> Vec<String> {
+fn cells(row: &Row, shape: Shape<'_>, now: DateTime<Utc>) -> Vec<String> {
     let or = |text: &str, missing: &str| {
         if text.is_empty() {
             missing.to_owned()
@@ -221,6 +244,9 @@ fn cells(row: &Row, shape: Shape, now: DateTime<Utc>) -> Vec<String> {
         }
     };
     let mut cells = vec![];
+    if shape.events {
+        cells.push(row.event.to_owned());
+    }
     if shape.context {
         cells.push(row.context.clone());
     }
@@ -264,5 +290,19 @@ fn cells(row: &Row, shape: Shape, now: DateTime<Utc>) -> Vec<String> {
         ]);
     }
     cells.push(or(&row.age, "<unknown>"));
+    for key in shape.labels {
+        let value = row.labels.get(key).map(String::as_str);
+        cells.push(or(value.unwrap_or_default(), "<none>"));
+    }
+    if shape.show_labels {
+        let pairs: Vec<String> = row.labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        cells.push(or(&pairs.join(","), "<none>"));
+    }
     cells
+}
+
+/// The title of a label's column, as kubectl makes it: what stands behind the prefix.
+fn title(key: &str) -> String {
+    let (_, name) = key.rsplit_once('/').unwrap_or(("", key));
+    name.to_uppercase()
 }

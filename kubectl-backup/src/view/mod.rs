@@ -2,10 +2,12 @@
 
 pub(crate) mod advice;
 pub(crate) mod chain;
+pub(crate) mod columns;
 pub(crate) mod describe;
 pub(crate) mod duration;
 pub(crate) mod events;
 pub(crate) mod freshness;
+pub(crate) mod jsonpath;
 pub(crate) mod list;
 pub(crate) mod mask;
 pub(crate) mod output;
@@ -15,6 +17,7 @@ pub(crate) mod progress;
 pub(crate) mod report;
 pub(crate) mod runs;
 pub(crate) mod settings;
+pub(crate) mod stored;
 pub(crate) mod table;
 pub(crate) mod time;
 pub(crate) mod top;

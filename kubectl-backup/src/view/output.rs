@@ -2,7 +2,28 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::StructuredOutput;
+use crate::cli::{Format, StructuredOutput};
+use crate::error::{Error, Result};
+
+/// A value in the format asked for; a List has a line an item in a table.
+///
+/// # Errors
+/// A template that does not fit the value.
+pub(crate) fn formatted(value: &Value, format: &Format, no_headers: bool) -> Result<String> {
+    let mistake = |why: String| Error::usage(format!("-o: {why}"));
+    match format {
+        Format::Json => Ok(structured(value, StructuredOutput::Json)),
+        Format::Yaml => Ok(structured(value, StructuredOutput::Yaml)),
+        Format::JsonPath(template) => template.print(value).map_err(mistake),
+        Format::Columns(columns) => {
+            let items: Vec<&Value> = match value["items"].as_array() {
+                Some(items) if value["kind"] == "List" => items.iter().collect(),
+                _ => vec![value],
+            };
+            columns.print(&items, no_headers).map_err(mistake)
+        }
+    }
+}
 
 /// One value as JSON or YAML, with a line break at its end.
 pub(crate) fn structured(value: &Value, format: StructuredOutput) -> String {

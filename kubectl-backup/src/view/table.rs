@@ -19,11 +19,11 @@ impl Tone {
     /// The tone of a status or result word.
     pub(crate) fn of(word: &str) -> Self {
         match word {
-            "Succeeded" | "OK" | "True" | "yes" => Self::Good,
-            "Suspended" | "Running" | "Waiting" | "Pending" | "Skipped" | "WARNING" => {
+            "Succeeded" | "Stored" | "OK" | "True" | "yes" => Self::Good,
+            "Suspended" | "Running" | "NoRun" | "Waiting" | "Pending" | "Skipped" | "WARNING" => {
                 Self::Attention
             }
-            "Failed" | "Invalid" | "Blocked" | "CRITICAL" => Self::Bad,
+            "Failed" | "Invalid" | "Blocked" | "Missing" | "CRITICAL" => Self::Bad,
             _ => Self::Plain,
         }
     }
@@ -44,7 +44,7 @@ impl Tone {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Table {
     /// Upper-case titles without blanks.
-    pub(crate) header: Vec<&'static str>,
+    pub(crate) header: Vec<String>,
     /// Cells.
     pub(crate) rows: Vec<Vec<String>>,
 }
@@ -63,9 +63,9 @@ const COLOURED: [&str; 4] = ["STATUS", "RESULT", "VERIFIED", "STATE"];
 
 impl Table {
     /// A table without rows.
-    pub(crate) fn new(header: &[&'static str]) -> Self {
+    pub(crate) fn new(header: &[&str]) -> Self {
         Self {
-            header: header.to_vec(),
+            header: header.iter().map(ToString::to_string).collect(),
             rows: vec![],
         }
     }
@@ -124,7 +124,8 @@ impl Table {
             let Some(after) = rest.strip_prefix(cell.as_str()) else {
                 return line.to_owned();
             };
-            if COLOURED.contains(&self.header.get(index).copied().unwrap_or_default()) {
+            let title = self.header.get(index).map(String::as_str);
+            if title.is_some_and(|title| COLOURED.contains(&title)) {
                 text.push_str(&tone.paint(cell));
             } else {
                 text.push_str(cell);

@@ -299,3 +299,120 @@ fn a_watch_shows_each_change() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+#[test]
+fn templates_as_kubectl_has_them() {
+    let fake = Fake::start();
+    four(&fake);
+    let config = Config::new(&fake);
+    let print = |args: &[&str]| config.run(args).ok().out;
+    assert_eq!(
+        print(&["list", "mbk", "-o", "jsonpath={.items[*].metadata.name}"]),
+        "billing crm shop typo"
+    );
+    assert_eq!(
+        print(&["list", "mbk/shop", "-o", "jsonpath={.spec.schedule}"]),
+        "0 2 * * *"
+    );
+    snapbox::assert_data_eq!(
+        print(&[
+            "list",
+            "mbk",
+            "-o",
+            "custom-columns=NAME:.metadata.name,ZONE:.spec.timeZone,RUNS:.status.runs[*].name"
+        ]),
+        snapbox::str![[r#"
+NAME      ZONE            RUNS
+billing   <none>          billing-2
+crm       <none>          <none>
+shop      Europe/Berlin   shop-1
+typo      <none>          <none>
+
+"#]]
+    );
+    assert_eq!(
+        print(&["runs", "mbk/shop", "--no-headers", "-o", "custom-columns=R:.name,O:.object"]),
+        "shop-1   mysqlbackup/shop\n"
+    );
+    assert_eq!(
+        print(&["suspend", "mbk/shop", "-o", "jsonpath={.spec.suspend}"]),
+        "true"
+    );
+    let bad = config.run(&["list", "-o", "jsonpath={.items[0}"]);
+    bad.fails(
+        2,
+        "error: invalid value 'jsonpath={.items[0}' for '--output <FORMAT>': unterminated array",
+    );
+    let unknown = config.run(&["list", "-o", "xml"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(unknown.err.contains("custom-columns="), "{unknown:?}");
+}
+
+#[test]
+fn labels_have_columns() {
+    let fake = Fake::start();
+    four(&fake);
+    let mut object = fake.get("prod", "shop").unwrap();
+    object["metadata"]["labels"] = json!({ "team": "shop", "example.com/tier": "gold" });
+    fake.put(object);
+    let config = Config::new(&fake);
+    let listed = config
+        .run(&["list", "mbk", "-L", "example.com/tier,team", "--show-labels"])
+        .ok();
+    let ends: Vec<String> = listed
+        .out
+        .lines()
+        .map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words[words.len() - 4..].join(" ")
+        })
+        .collect();
+    assert_eq!(
+        ends,
+        [
+            "AGE TIER TEAM LABELS",
+            "5d <none> <none> <none>",
+            "5d <none> <none> <none>",
+            "5d gold shop example.com/tier=gold,team=shop",
+            "5d <none> <none> <none>",
+        ]
+    );
+    let named = config.run(&["list", "mbk/shop", "-L", "team"]).ok();
+    assert!(named.out.ends_with("5d    shop\n"), "{}", named.out);
+}
+
+#[test]
+fn a_watch_names_its_events() {
+    use std::io::{BufRead, BufReader};
+    let fake = Fake::start();
+    let shop = backup("prod", "shop", json!({ "schedule": "@daily" }), Value::Null);
+    fake.put(shop.clone());
+    let config = Config::new(&fake);
+    let watch = |more: &[&str]| {
+        let words = [&["list", "mbk", "-w", "--output-watch-events"], more].concat();
+        let mut child = config
+            .command(&words)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        (child, lines.map(|l| l.unwrap()))
+    };
+    let (mut child, mut lines) = watch(&[]);
+    assert!(lines.next().unwrap().starts_with("EVENT   NAME"));
+    assert!(lines.next().unwrap().starts_with("ADDED   mysqlbackup/shop"));
+    fake.put(shop);
+    let line = lines.next().unwrap();
+    assert!(line.starts_with("MODIFIED   mysqlbackup/shop"), "{line}");
+    config.run(&["delete", "mbk/shop"]).ok();
+    let line = lines.next().unwrap();
+    assert!(line.starts_with("DELETED   mysqlbackup/shop"), "{line}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    fake.put(backup("prod", "crm", json!({ "schedule": "@daily" }), Value::Null));
+    let (mut child, mut lines) = watch(&["-o", "jsonpath={.metadata.name}{\"\\n\"}"]);
+    assert_eq!(lines.next().unwrap(), "crm");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -376,3 +376,51 @@ fn runs_newest_first() {
     );
     let _: Ran = config.run(&["runs", "nobody"]).fails(5, "Error from server (NotFound): mysqlbackups.batch.isekiro.com \"nobody\" not found in namespace \"prod\".");
 }
+
+#[test]
+fn the_store_and_status_side_by_side() {
+    let fake = Fake::start();
+    let artefact = |key: &str| json!({ "key": key, "size": 7, "sha256": "", "readBack": true });
+    let run = |name: &str, key: &str| {
+        json!({ "name": name, "trigger": "Schedule", "result": "Succeeded", "startTime": "2026-01-02T00:00:00Z", "artefacts": [artefact(key)] })
+    };
+    let status = json!({ "runs": [run("shop-2", "p/2.sql.zst"), run("shop-1", "p/1.sql.zst")] });
+    fake.put(backup("prod", "shop", json!({ "schedule": "@daily" }), status));
+    fake.pod(
+        pod("list-x", "2026-01-03T00:00:00Z", json!({ "terminated": { "exitCode": 0 } })),
+        "{\"event\":\"artefact\",\"key\":\"p/2.sql.zst\",\"run\":\"shop-2\",\"startedAt\":\"2026-01-02T00:00:00Z\",\"storedBytes\":2048,\"rows\":12}\n\
+         {\"event\":\"artefact\",\"key\":\"p/0.sql.zst.age\",\"run\":\"shop-0\",\"startedAt\":\"2025-12-01T00:00:00Z\",\"storedBytes\":7,\"rows\":1,\"encryption\":\"age\"}\n\
+         {\"message\":\"the run is good\"}\n",
+    );
+    fake.operate(|object| {
+        let request = request(object)?;
+        assert_eq!(request.action, crds::request::Action::List);
+        let mut after = object.clone();
+        after["metadata"]["annotations"] = json!({});
+        after["status"]["requests"] = json!([{ "id": request.id, "action": "List", "state": "Succeeded", "job": "list", "message": "2 artefacts" }]);
+        Some(after)
+    });
+    let config = Config::new(&fake);
+    let ran = config.run(&["runs", "shop", "--stored"]).ok();
+    let cut: Vec<String> = ran
+        .out
+        .lines()
+        .map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            [&words[..6], &words[7..]].concat().join(" ")
+        })
+        .collect();
+    assert_eq!(
+        cut,
+        [
+            "RUN STATE STARTED SIZE ROWS ENCRYPTED KEY",
+            "shop-1 Missing 2026-01-02T00:00:00Z 7B - no p/1.sql.zst",
+            "shop-2 Stored 2026-01-02T00:00:00Z 2.0KiB 12 no p/2.sql.zst",
+            "shop-0 NoRun 2025-12-01T00:00:00Z 7B 1 age p/0.sql.zst.age",
+        ]
+    );
+    assert_eq!(
+        config.run(&["runs", "shop", "--stored", "-o", "name"]).ok().out,
+        "p/1.sql.zst\np/2.sql.zst\np/0.sql.zst.age\n"
+    );
+}
