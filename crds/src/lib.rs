@@ -6,6 +6,7 @@
 pub mod backup;
 pub mod condition;
 pub mod database;
+pub mod download;
 pub mod generate;
 pub mod gobackup;
 pub mod labels;

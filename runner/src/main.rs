@@ -11,13 +11,19 @@ use runner::run::{Context, supervise};
 use runner::settings::{Environment, Settings, termination_log};
 
 fn main() -> ExitCode {
-    tracing_subscriber::fmt()
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let download = runner::download::asked(&words);
+    let log = tracing_subscriber::fmt()
         .json()
         .flatten_event(true)
         .with_target(false)
-        .with_max_level(tracing::Level::INFO)
-        .with_writer(std::io::stdout)
-        .init();
+        .with_max_level(tracing::Level::INFO);
+    // A download's stdout is the artefact.
+    if download.is_some() {
+        log.with_writer(std::io::stderr).init();
+    } else {
+        log.with_writer(std::io::stdout).init();
+    }
     // The one TLS provider of this program; it is the first, so it can't be refused.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let context = Arc::new(context());
@@ -29,7 +35,12 @@ fn main() -> ExitCode {
         tracing::error!("the runtime can't be started");
         return ExitCode::FAILURE;
     };
-    let code = runtime.block_on(supervise(context));
+    let code = runtime.block_on(async {
+        match download {
+            Some(asked) => runner::download::serve(context, asked).await,
+            None => supervise(context).await,
+        }
+    });
     // A call that hangs in the store must not hold the exit.
     runtime.shutdown_background();
     ExitCode::from(u8::try_from(code).unwrap_or(1))

@@ -153,9 +153,9 @@ impl<T: Formats> TypedValueParser for FormatParser<T> {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let words = T::WORDS.iter().chain(&FORMATS);
-        Some(Box::new(words.map(|(word, about)| {
-            PossibleValue::new(*word).help(*about)
-        })))
+        Some(Box::new(
+            words.map(|(word, about)| PossibleValue::new(*word).help(*about)),
+        ))
     }
 }
 

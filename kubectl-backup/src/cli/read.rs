@@ -106,7 +106,12 @@ pub(crate) struct Runs {
     #[arg(long, conflicts_with = "failed")]
     pub(crate) stored: bool,
     /// Longest time to wait for the list of a store
-    #[arg(long, default_value = "10m", requires = "stored", value_name = "DURATION")]
+    #[arg(
+        long,
+        default_value = "10m",
+        requires = "stored",
+        value_name = "DURATION"
+    )]
     pub(crate) timeout: String,
     /// Output format
     #[arg(short, long, value_parser = FormatParser::<Output>::new(), default_value = "table", value_name = "FORMAT")]

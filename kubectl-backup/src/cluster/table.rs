@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use kube::core::{Status, WatchEvent};
 use kube::api::DynamicObject;
+use kube::core::{Status, WatchEvent};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -30,7 +30,6 @@ mod version;
 mod wait;
 mod wizard;
 
-use chrono::{DateTime, Utc};
 use crate::cli::{Change, ChangeOutput, Cli, Connection, Global, Verb};
 use crate::cluster::{Cluster, Object};
 use crate::env::Env;
@@ -38,6 +37,7 @@ use crate::error::{Error, Kind, Result};
 use crate::ui::Ui;
 use crate::view::output::formatted;
 use crate::view::time::Zone;
+use chrono::{DateTime, Utc};
 
 /// What every verb is given.
 pub(crate) struct Context {

@@ -81,7 +81,9 @@ async fn stored(
             context.ui.out(&names)?;
         }
         Output::Print(format) => {
-            let items = all.iter().map(|l| serde_json::to_value(l).unwrap_or_default());
+            let items = all
+                .iter()
+                .map(|l| serde_json::to_value(l).unwrap_or_default());
             let list = list(items.collect());
             context
                 .ui

@@ -22,7 +22,9 @@ impl Columns {
         let mut columns = vec![];
         for part in split(spec) {
             let (title, path) = part.split_once(':').ok_or_else(|| {
-                format!("unexpected custom-columns spec: {part}, expected <header>:<json-path-expr>")
+                format!(
+                    "unexpected custom-columns spec: {part}, expected <header>:<json-path-expr>"
+                )
             })?;
             columns.push((title.to_owned(), Expression::relaxed(path)?));
         }
@@ -134,7 +136,10 @@ mod tests {
             json!({ "metadata": { "name": "shop", "labels": { "b": "2", "a": "1" } }, "spec": { "args": ["x", "y"] } }),
             json!({ "metadata": { "name": "a-longer-name" } }),
         ];
-        let columns = Columns::parse("N:.metadata.name,LABELS:metadata.labels,ARGS:{.spec.args[*]},LAST:.spec.args").unwrap();
+        let columns = Columns::parse(
+            "N:.metadata.name,LABELS:metadata.labels,ARGS:{.spec.args[*]},LAST:.spec.args",
+        )
+        .unwrap();
         let items: Vec<&Value> = items.iter().collect();
         assert_eq!(
             columns.print(&items, false).unwrap(),
@@ -145,7 +150,9 @@ mod tests {
         assert_eq!(columns.print(&[], false).unwrap(), "");
         let narrow = Columns::parse("A:.x,B:.y").unwrap();
         assert_eq!(
-            narrow.print(&[&json!({ "x": 1, "y": true })], true).unwrap(),
+            narrow
+                .print(&[&json!({ "x": 1, "y": true })], true)
+                .unwrap(),
             "1     true\n"
         );
     }

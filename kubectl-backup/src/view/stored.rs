@@ -156,7 +156,13 @@ pub(crate) fn table(
         header.push("OBJECT");
     }
     header.extend([
-        "STATE", "STARTED", "SIZE", "ROWS", "ENCRYPTED", "AGE", "KEY",
+        "STATE",
+        "STARTED",
+        "SIZE",
+        "ROWS",
+        "ENCRYPTED",
+        "AGE",
+        "KEY",
     ]);
     let mut table = Table::new(&header);
     for line in lines {

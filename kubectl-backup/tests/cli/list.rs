@@ -330,8 +330,20 @@ typo      <none>          <none>
 
 "#]]
     );
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "0 2 * * *" }),
+        json!({ "runs": [{ "name": "shop-1", "trigger": "Schedule", "result": "Succeeded" }] }),
+    ));
     assert_eq!(
-        print(&["runs", "mbk/shop", "--no-headers", "-o", "custom-columns=R:.name,O:.object"]),
+        print(&[
+            "runs",
+            "mbk/shop",
+            "--no-headers",
+            "-o",
+            "custom-columns=R:.name,O:.object"
+        ]),
         "shop-1   mysqlbackup/shop\n"
     );
     assert_eq!(
@@ -357,7 +369,13 @@ fn labels_have_columns() {
     fake.put(object);
     let config = Config::new(&fake);
     let listed = config
-        .run(&["list", "mbk", "-L", "example.com/tier,team", "--show-labels"])
+        .run(&[
+            "list",
+            "mbk",
+            "-L",
+            "example.com/tier,team",
+            "--show-labels",
+        ])
         .ok();
     let ends: Vec<String> = listed
         .out
@@ -378,7 +396,7 @@ fn labels_have_columns() {
         ]
     );
     let named = config.run(&["list", "mbk/shop", "-L", "team"]).ok();
-    assert!(named.out.ends_with("5d    shop\n"), "{}", named.out);
+    assert!(named.out.ends_with("5d       shop\n"), "{}", named.out);
 }
 
 #[test]
@@ -399,8 +417,13 @@ fn a_watch_names_its_events() {
         (child, lines.map(|l| l.unwrap()))
     };
     let (mut child, mut lines) = watch(&[]);
-    assert!(lines.next().unwrap().starts_with("EVENT   NAME"));
-    assert!(lines.next().unwrap().starts_with("ADDED   mysqlbackup/shop"));
+    assert!(lines.next().unwrap().starts_with("EVENT    NAME"));
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .starts_with("ADDED    mysqlbackup/shop")
+    );
     fake.put(shop);
     let line = lines.next().unwrap();
     assert!(line.starts_with("MODIFIED   mysqlbackup/shop"), "{line}");
@@ -410,7 +433,12 @@ fn a_watch_names_its_events() {
     child.kill().unwrap();
     child.wait().unwrap();
 
-    fake.put(backup("prod", "crm", json!({ "schedule": "@daily" }), Value::Null));
+    fake.put(backup(
+        "prod",
+        "crm",
+        json!({ "schedule": "@daily" }),
+        Value::Null,
+    ));
     let (mut child, mut lines) = watch(&["-o", "jsonpath={.metadata.name}{\"\\n\"}"]);
     assert_eq!(lines.next().unwrap(), "crm");
     child.kill().unwrap();

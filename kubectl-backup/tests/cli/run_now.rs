@@ -381,11 +381,14 @@ fn runs_newest_first() {
 fn the_store_and_status_side_by_side() {
     let fake = Fake::start();
     let artefact = |key: &str| json!({ "key": key, "size": 7, "sha256": "", "readBack": true });
-    let run = |name: &str, key: &str| {
-        json!({ "name": name, "trigger": "Schedule", "result": "Succeeded", "startTime": "2026-01-02T00:00:00Z", "artefacts": [artefact(key)] })
-    };
+    let run = |name: &str, key: &str| json!({ "name": name, "trigger": "Schedule", "result": "Succeeded", "startTime": "2026-01-02T00:00:00Z", "artefacts": [artefact(key)] });
     let status = json!({ "runs": [run("shop-2", "p/2.sql.zst"), run("shop-1", "p/1.sql.zst")] });
-    fake.put(backup("prod", "shop", json!({ "schedule": "@daily" }), status));
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily" }),
+        status,
+    ));
     fake.pod(
         pod("list-x", "2026-01-03T00:00:00Z", json!({ "terminated": { "exitCode": 0 } })),
         "{\"event\":\"artefact\",\"key\":\"p/2.sql.zst\",\"run\":\"shop-2\",\"startedAt\":\"2026-01-02T00:00:00Z\",\"storedBytes\":2048,\"rows\":12}\n\
@@ -420,7 +423,10 @@ fn the_store_and_status_side_by_side() {
         ]
     );
     assert_eq!(
-        config.run(&["runs", "shop", "--stored", "-o", "name"]).ok().out,
+        config
+            .run(&["runs", "shop", "--stored", "-o", "name"])
+            .ok()
+            .out,
         "p/1.sql.zst\np/2.sql.zst\np/0.sql.zst.age\n"
     );
 }

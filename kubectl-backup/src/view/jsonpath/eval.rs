@@ -188,7 +188,10 @@ fn compares(left: &Value, comparison: Comparison, right: &Value) -> Result<bool,
         (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
         (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
             (Some(a), Some(b)) => Some(a.cmp(&b)),
-            _ => a.as_f64().zip(b.as_f64()).and_then(|(a, b)| a.partial_cmp(&b)),
+            _ => a
+                .as_f64()
+                .zip(b.as_f64())
+                .and_then(|(a, b)| a.partial_cmp(&b)),
         },
         (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
         _ => None,

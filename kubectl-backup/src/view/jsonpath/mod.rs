@@ -166,7 +166,11 @@ mod tests {
                 "red\t19.95\ngreen\t20.01\n!",
             ),
         ] {
-            assert_eq!(print(template, &store).as_deref(), Ok(expected), "{template}");
+            assert_eq!(
+                print(template, &store).as_deref(),
+                Ok(expected),
+                "{template}"
+            );
         }
     }
 
@@ -183,14 +187,21 @@ mod tests {
             ("{.a[?(@.b)}", "unterminated filter"),
             ("{^}", "unrecognized character in action: '^'"),
         ] {
-            assert_eq!(print(template, &json!({})).unwrap_err(), message, "{template}");
+            assert_eq!(
+                print(template, &json!({})).unwrap_err(),
+                message,
+                "{template}"
+            );
         }
         let data = json!({ "a": [1, 2], "b": "text" });
         for (template, message) in [
             ("{.a[2]}", "array index out of bounds: index 2, length 2"),
             ("{.a[-3]}", "array index out of bounds: index -1, length 2"),
             ("{.b[0]}", "\"text\" is not an array"),
-            ("{.b[?(@.x)]}", "\"text\" is not an array and can't be filtered"),
+            (
+                "{.b[?(@.x)]}",
+                "\"text\" is not an array and can't be filtered",
+            ),
         ] {
             assert_eq!(print(template, &data).unwrap_err(), message, "{template}");
         }
@@ -199,7 +210,12 @@ mod tests {
     #[test]
     fn four_spellings_of_an_expression() {
         let value = json!({ "metadata": { "name": "shop" } });
-        for text in ["metadata.name", ".metadata.name", "{metadata.name}", "{.metadata.name}"] {
+        for text in [
+            "metadata.name",
+            ".metadata.name",
+            "{metadata.name}",
+            "{.metadata.name}",
+        ] {
             let expression = Expression::relaxed(text).unwrap();
             assert_eq!(expression.find(&value).unwrap(), [&json!("shop")], "{text}");
         }

@@ -1,0 +1,38 @@
+//! What `backup-runner download send` writes to stdout, and `kubectl backup download` reads: one
+//! line with a [`Header`], the bytes from its offset on, one line with a [`Trailer`].
+
+use serde::{Deserialize, Serialize};
+
+/// Path of the program in our image.
+pub const PROGRAM: &str = "/usr/local/bin/backup-runner";
+
+/// Words of the command line after [`PROGRAM`] that keep a pod waiting for `send`.
+pub const HOLD: [&str; 2] = ["download", "hold"];
+/// Words of the command line after [`PROGRAM`] that send an artefact.
+pub const SEND: [&str; 2] = ["download", "send"];
+
+/// What comes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Header {
+    /// Key of the artefact below the destination's root.
+    pub key: String,
+    /// Name of the file, without directories; of the dump itself, unless raw.
+    pub name: String,
+    /// Bytes of the whole.
+    pub length: u64,
+    /// First byte that is sent.
+    pub offset: u64,
+    /// SHA-256 of the whole by the manifest, hex.
+    pub sha256: String,
+}
+
+/// What came.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Trailer {
+    /// Bytes of the whole as read.
+    pub length: u64,
+    /// SHA-256 of the whole as read, hex.
+    pub sha256: String,
+}

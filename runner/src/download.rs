@@ -1,0 +1,294 @@
+//! Sends an artefact to whoever asks through `kubectl exec`: `download hold` keeps the pod there,
+//! `download send [--run NAME | --key KEY | --at TIME] [--offset N] [--raw] [--head]` writes header,
+//! bytes and trailer of [`crds::download`] to stdout. Without `--raw` the dump itself is sent,
+//! decrypted and decompressed. Whatever is wrong is one line on stderr, and the exit code.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use crds::download::{HOLD, Header, SEND, Trailer};
+use crds::mysql_backup::CompressionType;
+use crds::report::exit;
+use sha2::{Digest, Sha256};
+
+use crate::artefacts::{self, Choice};
+use crate::failure::Failure;
+use crate::manifest::Manifest;
+use crate::pipeline::hex;
+use crate::run::Context;
+
+const BUFFER: usize = 256 * 1024;
+
+/// What the command line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Stay until a signal comes.
+    Hold,
+    /// Send an artefact.
+    Send(Send),
+}
+
+/// Which artefact, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Send {
+    choice: Choice,
+    offset: u64,
+    raw: bool,
+    head: bool,
+}
+
+/// Reads the command line; `None` if it is not about downloads.
+///
+/// # Errors
+/// A word it does not know.
+pub fn asked(words: &[String]) -> Option<Result<Asked, Failure>> {
+    let (two, rest) = words.split_at_checked(2)?;
+    if two == HOLD {
+        return Some(Ok(Asked::Hold));
+    }
+    (two == SEND).then(|| send(rest).map(Asked::Send))
+}
+
+fn send(words: &[String]) -> Result<Send, Failure> {
+    let mut send = Send::default();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut value = || {
+            words
+                .next()
+                .cloned()
+                .ok_or_else(|| Failure::settings(format!("download: {word} needs a value")))
+        };
+        match word.as_str() {
+            "--run" => send.choice.run = Some(value()?),
+            "--key" => send.choice.key = Some(value()?),
+            "--at" => send.choice.at = Some(value()?),
+            "--offset" => {
+                send.offset = value()?
+                    .parse()
+                    .map_err(|e| Failure::settings(format!("download: --offset: {e}")))?;
+            }
+            "--raw" => send.raw = true,
+            "--head" => send.head = true,
+            other => {
+                return Err(Failure::settings(format!("download: unknown {other:?}")));
+            }
+        }
+    }
+    Ok(send)
+}
+
+/// Does it, and gives the exit code.
+pub async fn serve(context: Arc<Context>, asked: Result<Asked, Failure>) -> i32 {
+    let outcome = match asked {
+        Ok(Asked::Hold) => hold().await,
+        Ok(Asked::Send(send)) => {
+            let inner = Arc::clone(&context);
+            let task = tokio::task::spawn_blocking(move || {
+                // Not locked: the lock can't go to another thread, and nobody else writes.
+                artefact(&inner, &send, &mut io::stdout())
+            });
+            task.await.unwrap_or_else(|_| {
+                Err(Failure::other(
+                    "InternalError",
+                    "the runner failed unexpectedly: report it",
+                ))
+            })
+        }
+        Err(failure) => Err(failure),
+    };
+    match outcome {
+        Ok(()) => exit::OK,
+        Err(failure) => {
+            let message = context.scrub.clean(&failure.message);
+            // Nobody reads on: there is nobody to tell.
+            let _ = writeln!(io::stderr(), "{}: {message}", failure.reason);
+            failure.exit_code
+        }
+    }
+}
+
+async fn hold() -> Result<(), Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let none = |e| Failure::other("SignalsFailed", format!("signals can't be received: {e}"));
+    let mut term = signal(SignalKind::terminate()).map_err(none)?;
+    term.recv().await;
+    Ok(())
+}
+
+/// Header, bytes, trailer.
+fn artefact(context: &Context, send: &Send, out: &mut impl Write) -> Result<(), Failure> {
+    context.settings.check()?;
+    let store = context.open_store()?;
+    let manifest = artefacts::choose(context, store.as_ref(), &send.choice)?;
+    let header = header(&manifest, send);
+    if send.offset > header.length {
+        return Err(Failure::settings(format!(
+            "--offset {} is beyond the {} bytes of {}",
+            send.offset, header.length, header.key
+        )));
+    }
+    let mut reader: Option<Box<dyn Read + std::marker::Send>> = None;
+    if !send.head {
+        reader = Some(if send.raw {
+            store.open(&manifest.key)?.ok_or_else(|| {
+                Failure::store(
+                    "ArtefactNotFound",
+                    format!("{} is gone from the store", manifest.key),
+                )
+            })?
+        } else {
+            artefacts::open(context, store.as_ref(), &manifest)?
+        });
+    }
+    line(out, &header)?;
+    match reader {
+        Some(mut reader) => bytes(&mut reader, &header, out),
+        None => Ok(()),
+    }
+}
+
+fn header(manifest: &Manifest, send: &Send) -> Header {
+    let name = manifest.key.rsplit('/').next().unwrap_or_default();
+    let mut plain = name.strip_suffix(".age").unwrap_or(name);
+    plain = match manifest.compression {
+        CompressionType::Zstd => plain.strip_suffix(".zst").unwrap_or(plain),
+        CompressionType::Gzip => plain.strip_suffix(".gz").unwrap_or(plain),
+        CompressionType::None => plain,
+    };
+    let (name, length, sha256) = if send.raw {
+        (name, manifest.stored_bytes, &manifest.stored_sha256)
+    } else {
+        (plain, manifest.raw_bytes, &manifest.raw_sha256)
+    };
+    Header {
+        key: manifest.key.clone(),
+        name: name.to_owned(),
+        length,
+        offset: send.offset,
+        sha256: sha256.clone(),
+    }
+}
+
+/// Sends what lies behind the offset; all of it is hashed.
+fn bytes(reader: &mut dyn Read, header: &Header, out: &mut impl Write) -> Result<(), Failure> {
+    let (mut hash, mut length) = (Sha256::new(), 0u64);
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let n = match reader.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => {
+                return Err(e.downcast::<Failure>().unwrap_or_else(|e| {
+                    Failure::verification(
+                        "NotReadable",
+                        format!("{} can't be read: {e}", header.key),
+                    )
+                }));
+            }
+        };
+        let part = buffer.get(..n).unwrap_or_default();
+        hash.update(part);
+        let skip = header.offset.saturating_sub(length).min(n as u64);
+        length += n as u64;
+        if length > header.length {
+            return Err(differs(header, &format!("more than {}", header.length)));
+        }
+        let rest = usize::try_from(skip).ok().and_then(|skip| part.get(skip..));
+        out.write_all(rest.unwrap_or_default()).map_err(gone)?;
+    }
+    let sha256 = hex(&hash.finalize());
+    if length != header.length || sha256 != header.sha256 {
+        return Err(differs(header, &format!("{length}, SHA-256 {sha256}")));
+    }
+    line(out, &Trailer { length, sha256 })
+}
+
+fn differs(header: &Header, read: &str) -> Failure {
+    Failure::verification(
+        "ReadBackDiffers",
+        format!(
+            "{} is not what its manifest says: {} bytes with SHA-256 {} are expected, {read} were read; use another artefact, and check the store's health",
+            header.key, header.length, header.sha256
+        ),
+    )
+}
+
+fn line(out: &mut impl Write, value: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_vec(value)
+        .map_err(|e| Failure::other("InternalError", format!("download: {e}")))?;
+    text.push(b'\n');
+    out.write_all(&text)
+        .and_then(|()| out.flush())
+        .map_err(gone)
+}
+
+fn gone(error: io::Error) -> Failure {
+    Failure::other("ReaderGone", format!("the reader went away: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_command_line() {
+        assert!(asked(&words("--verbose")).is_none());
+        assert!(asked(&[]).is_none());
+        assert_eq!(asked(&words("download hold")).unwrap().unwrap(), Asked::Hold);
+        let Asked::Send(send) = asked(&words("download send --run shop-1 --offset 7 --raw"))
+            .unwrap()
+            .unwrap()
+        else {
+            panic!("send");
+        };
+        assert_eq!(
+            (send.choice.run.as_deref(), send.offset, send.raw, send.head),
+            (Some("shop-1"), 7, true, false)
+        );
+        for bad in ["download send --offset", "download send --offset x", "download send --x"] {
+            assert!(asked(&words(bad)).unwrap().is_err(), "{bad}");
+        }
+    }
+
+    /// SHA-256 of `hello world` by sha256sum.
+    const SUM: &str = "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9";
+
+    fn sent(offset: u64, length: u64, sum: &str) -> (Result<(), Failure>, Vec<u8>) {
+        let header = Header {
+            offset,
+            length,
+            sha256: sum.to_owned(),
+            ..Header::default()
+        };
+        let mut out = vec![];
+        let ended = bytes(&mut &b"hello world"[..], &header, &mut out);
+        (ended, out)
+    }
+
+    #[test]
+    fn from_an_offset_with_the_sum_of_the_whole() {
+        let trailer = format!("{{\"length\":11,\"sha256\":\"{SUM}\"}}\n");
+        for (offset, text) in [(0, "hello world"), (6, "world"), (11, "")] {
+            let (ended, out) = sent(offset, 11, SUM);
+            ended.unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), format!("{text}{trailer}"));
+        }
+    }
+
+    #[test]
+    fn what_differs_from_its_manifest_has_no_trailer() {
+        for (length, sum) in [(11, "00"), (10, SUM), (12, SUM)] {
+            let (ended, out) = sent(0, length, sum);
+            let failure = ended.unwrap_err();
+            assert_eq!(failure.exit_code, exit::VERIFICATION, "{}", failure.message);
+            assert!(!String::from_utf8(out).unwrap().contains("length"));
+        }
+    }
+}
