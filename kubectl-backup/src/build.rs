@@ -119,7 +119,21 @@ fn envs(texts: &[String]) -> Result<Vec<EnvVar>> {
 
 fn source(flags: &SourceFlags) -> Result<Option<MysqlSource>> {
     let secret = flags.secret.as_deref().map(credentials).transpose()?;
-    let tls = flags.tls.map(|mode| Tls {
+    let source = MysqlSource {
+        host: flags.host.clone(),
+        port: flags.port.map(i32::from),
+        credentials_secret_ref: secret,
+        databases: flags.databases.clone(),
+        exclude_tables: flags.exclude_tables.clone(),
+        tls: flags.tls.map(tls),
+        ..MysqlSource::default()
+    };
+    Ok((source != MysqlSource::default()).then_some(source))
+}
+
+/// `--tls`.
+pub(crate) fn tls(mode: TlsFlag) -> Tls {
+    Tls {
         mode: match mode {
             TlsFlag::Disabled => TlsMode::Disabled,
             TlsFlag::Preferred => TlsMode::Preferred,
@@ -128,21 +142,14 @@ fn source(flags: &SourceFlags) -> Result<Option<MysqlSource>> {
             TlsFlag::VerifyIdentity => TlsMode::VerifyIdentity,
         },
         ca_secret_key_ref: None,
-    });
-    let source = MysqlSource {
-        host: flags.host.clone(),
-        port: flags.port.map(i32::from),
-        credentials_secret_ref: secret,
-        databases: flags.databases.clone(),
-        exclude_tables: flags.exclude_tables.clone(),
-        tls,
-        ..MysqlSource::default()
-    };
-    Ok((source != MysqlSource::default()).then_some(source))
+    }
 }
 
 /// `NAME` or `NAME:USERNAME-KEY:PASSWORD-KEY`.
-fn credentials(text: &str) -> Result<CredentialsRef> {
+///
+/// # Errors
+/// Another form.
+pub(crate) fn credentials(text: &str) -> Result<CredentialsRef> {
     let parts: Vec<&str> = text.split(':').collect();
     let key = |index: usize| {
         parts

@@ -75,7 +75,7 @@ pub(crate) fn wanted(root: &Command, words: &[String]) -> Wanted {
         return Wanted::Words(verbs);
     }
     match path.first() {
-        Some(&"logs" | &"wait" | &"cancel" | &"verify") => Wanted::Runs,
+        Some(&"logs" | &"wait" | &"cancel" | &"verify" | &"download" | &"restore") => Wanted::Runs,
         Some(
             &"list" | &"runs" | &"describe" | &"run-now" | &"suspend" | &"resume" | &"delete"
             | &"set" | &"export" | &"health" | &"doctor",

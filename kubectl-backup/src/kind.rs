@@ -71,6 +71,23 @@ pub(crate) static STORAGE: Kind = Kind {
     short: &[],
 };
 
+/// Restore of batch.isekiro.com: made by `restore`, no object of the verbs about schedules.
+pub(crate) static RESTORE: Kind = Kind {
+    kind: "Restore",
+    group: crds::GROUP,
+    version: "v1",
+    plural: "restores",
+    singular: "restore",
+    short: &["rst"],
+};
+
+/// True if the word means [`RESTORE`].
+pub(crate) fn is_restore(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    let name = word.strip_suffix(".batch.isekiro.com").unwrap_or(&word);
+    matches!(name, "restore" | "restores" | "rst")
+}
+
 /// Kinds that `create` makes; the last two are no objects of the other verbs.
 pub(crate) static CREATABLE: [&Kind; 5] = [&MYSQL, &GOBACKUP, &CRON, &DATABASE, &STORAGE];
 

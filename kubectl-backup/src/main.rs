@@ -2,10 +2,12 @@
 
 mod build;
 mod build_gobackup;
+mod build_restore;
 mod cli;
 mod cluster;
 mod command;
 mod complete;
+mod download_pod;
 mod env;
 mod error;
 mod kind;

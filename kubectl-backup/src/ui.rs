@@ -184,6 +184,16 @@ impl Ui {
         Ok(out.flush()?)
     }
 
+    /// Writes bytes of a result as they are; the caller writes them in large parts.
+    ///
+    /// # Errors
+    /// As [`Self::out`].
+    pub(crate) fn bytes(&self, part: &[u8]) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        out.write_all(part)?;
+        Ok(out.flush()?)
+    }
+
     /// Writes one line of a result.
     ///
     /// # Errors
@@ -267,6 +277,25 @@ impl Ui {
             .default(false)
             .interact_opt();
         self.answer(answer).map(|yes| yes.unwrap_or(false))
+    }
+
+    /// Asks for consent by typing `word`; `--yes` gives it.
+    ///
+    /// # Errors
+    /// Another word; without a terminal, as [`Self::confirm`].
+    pub(crate) fn confirm_by_name(&self, consequence: &str, word: &str) -> Result<()> {
+        if self.yes {
+            return Ok(());
+        }
+        if !self.can_ask() {
+            return self.confirm(consequence).map(|_| ());
+        }
+        self.note(consequence);
+        let typed = self.input(&format!("Type {word} to go on"), "", |_| Ok(()))?;
+        if typed == word {
+            return Ok(());
+        }
+        Err(Error::usage("cancelled; nothing was changed"))
     }
 
     /// A question that `--yes` does not answer, because it is about what is right.

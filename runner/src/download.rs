@@ -241,7 +241,10 @@ mod tests {
     fn the_command_line() {
         assert!(asked(&words("--verbose")).is_none());
         assert!(asked(&[]).is_none());
-        assert_eq!(asked(&words("download hold")).unwrap().unwrap(), Asked::Hold);
+        assert_eq!(
+            asked(&words("download hold")).unwrap().unwrap(),
+            Asked::Hold
+        );
         let Asked::Send(send) = asked(&words("download send --run shop-1 --offset 7 --raw"))
             .unwrap()
             .unwrap()
@@ -252,7 +255,11 @@ mod tests {
             (send.choice.run.as_deref(), send.offset, send.raw, send.head),
             (Some("shop-1"), 7, true, false)
         );
-        for bad in ["download send --offset", "download send --offset x", "download send --x"] {
+        for bad in [
+            "download send --offset",
+            "download send --offset x",
+            "download send --x",
+        ] {
             assert!(asked(&words(bad)).unwrap().is_err(), "{bad}");
         }
     }

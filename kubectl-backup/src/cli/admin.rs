@@ -17,6 +17,32 @@ pub(crate) struct Verify {
     pub(crate) timeout: String,
 }
 
+/// `download`.
+#[derive(Args, Debug)]
+pub(crate) struct Download {
+    /// A run, or an object for its newest artefact
+    #[arg(value_name = "RUN|TYPE/NAME")]
+    pub(crate) name: String,
+    /// File or directory to write to, - for stdout; the artefact's own name here if unset
+    #[arg(short = 'O', long, value_name = "FILE")]
+    pub(crate) output_file: Option<PathBuf>,
+    /// The stored bytes; unset gives the dump itself, decrypted and decompressed
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// Key of the artefact, as runs --stored shows it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Image of the pod; that of the run's Job or the operator's default if unset
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+    /// Longest time to wait for the pod
+    #[arg(long, default_value = "5m", value_name = "DURATION")]
+    pub(crate) timeout: String,
+}
+
 /// `set`.
 #[derive(Args, Debug)]
 pub(crate) struct Set {

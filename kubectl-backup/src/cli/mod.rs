@@ -8,13 +8,15 @@ mod docs;
 mod gobackup;
 mod output;
 mod read;
+mod restore;
 mod run;
 mod schedule;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use admin::{
-    Bundle, Completion, Diff, Doctor, Export, Health, HealthOutput, Man, Set, Shell, Top, Verify,
+    Bundle, Completion, Diff, Doctor, Download, Export, Health, HealthOutput, Man, Set, Shell, Top,
+    Verify,
 };
 pub(crate) use connection::Connection;
 pub(crate) use create::{
@@ -23,6 +25,7 @@ pub(crate) use create::{
 pub(crate) use gobackup::{CreateBackup, CreateDatabase, CreateStorage};
 pub(crate) use output::{ChangeOutput, Format, FormatParser, Output};
 pub(crate) use read::{Describe, List, Logs, Runs, SortBy};
+pub(crate) use restore::{LocationFlags, Restore};
 pub(crate) use run::{Cancel, Delete, Resume, RunNow, Suspend, Wait};
 pub(crate) use schedule::{Calendar, Explain, Next, Preview, Schedule, ScheduleVerb};
 
@@ -75,6 +78,10 @@ pub(crate) enum Verb {
     Cancel(Cancel),
     /// Read a stored artefact again and compare it with its manifest
     Verify(Verify),
+    /// Restore a stored dump into a server, after a check
+    Restore(Box<Restore>),
+    /// Bring a stored artefact here, through a short-lived pod
+    Download(Download),
     /// Start no more slots of a schedule
     Suspend(Suspend),
     /// Start slots of a schedule again

@@ -1,6 +1,7 @@
 //! The only client of the API server.
 
 mod connect;
+mod exec;
 mod fail;
 mod object;
 mod objects;

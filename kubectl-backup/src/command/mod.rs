@@ -9,12 +9,15 @@ mod delete;
 mod describe;
 mod diff;
 mod doctor;
+mod download;
 mod export;
 mod health;
 mod list;
 mod logs;
 mod overview;
 mod request;
+mod restore;
+mod restoring;
 mod resume;
 mod run_now;
 mod runs;
@@ -135,6 +138,8 @@ pub(crate) async fn run(verb: Verb, context: &Context) -> Result<()> {
         Verb::Resume(args) => resume::run(context, &args).await,
         Verb::Logs(args) => logs::run(context, &args).await,
         Verb::Verify(args) => verify::run(context, &args).await,
+        Verb::Restore(args) => restore::run(context, &args).await,
+        Verb::Download(args) => download::run(context, &args).await,
         Verb::Set(args) => set::run(context, &args).await,
         Verb::Diff(args) => diff::run(context, &args).await,
         Verb::Export(args) => export::run(context, &args).await,
@@ -168,8 +173,12 @@ pub(crate) async fn main(cli: Cli, env: Env, now: DateTime<Utc>) -> u8 {
     let Some(verb) = verb else {
         return finish(&context, overview::run(&context).await);
     };
-    // A run that is waited for says how to come back to it; everything else just ends.
-    let detaches = matches!(verb, Verb::RunNow(_) | Verb::Wait(_) | Verb::Cancel(_));
+    // A run that is waited for says how to come back to it, a download takes its pod away;
+    // everything else just ends.
+    let detaches = matches!(
+        verb,
+        Verb::RunNow(_) | Verb::Wait(_) | Verb::Cancel(_) | Verb::Download(_) | Verb::Restore(_)
+    );
     let result = tokio::select! {
         result = run(verb, &context) => result,
         kind = interrupted(), if !detaches => Err(Error::silent(kind)),

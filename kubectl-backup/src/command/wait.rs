@@ -15,6 +15,9 @@ use crate::kind::{KINDS, Target};
 /// No such run, a run that was not good, time is up.
 pub(crate) async fn run(context: &Context, args: &Wait) -> Result<()> {
     let timeout = duration("--timeout", &args.timeout)?;
+    if let Some(name) = super::restore::named(&args.name) {
+        return super::restore::wait(context, name, args.follow, timeout).await;
+    }
     let cluster = context.cluster().await?;
     let (object, run) = find_run(&cluster, &args.name).await?;
     let goal = Goal {

@@ -1,0 +1,185 @@
+//! A Restore from flags (PURE).
+
+use crds::mysql_backup::{
+    AgeDecryption, Decryption, Destination, S3CredentialsRef, S3Destination, SecretKeyRef,
+    VolumeDestination,
+};
+use crds::restore::{RestoreFrom, RestoreLocation, RestoreSpec, RestoreTarget, StoredObject};
+use k8s_openapi::api::core::v1::PersistentVolumeClaimVolumeSource;
+
+use crate::build::{credentials, tls};
+use crate::cli::{LocationFlags, Restore};
+use crate::error::{Error, Result};
+
+/// The object that is restored from, and the run if one was named.
+pub(crate) struct From {
+    /// Kind of the object.
+    pub(crate) kind: &'static str,
+    /// Its name.
+    pub(crate) name: String,
+    /// Name of the run.
+    pub(crate) run: Option<String>,
+}
+
+/// The spec.
+///
+/// # Errors
+/// The first flag that is not valid.
+pub(crate) fn spec(args: &Restore, from: Option<&From>) -> Result<RestoreSpec> {
+    if let Some(at) = &args.at
+        && crds::time::parse_rfc3339(at).is_none()
+    {
+        return Err(Error::usage(format!(
+            "invalid --at {at:?}: write an RFC 3339 time such as 2026-01-31T02:00:00Z"
+        )));
+    }
+    let source = match from {
+        Some(from) => {
+            if from.run.is_some() && args.at.is_some() {
+                return Err(Error::usage(
+                    "--at goes with an object; a run is a moment of its own",
+                ));
+            }
+            let latest = from.run.is_none() && args.at.is_none();
+            RestoreFrom {
+                kind: Some(from.kind.to_owned()),
+                name: Some(from.name.clone()),
+                run: from.run.clone(),
+                latest: latest.then_some(true),
+                at: args.at.clone(),
+                location: None,
+            }
+        }
+        None => RestoreFrom {
+            location: Some(location(&args.location, args.at.as_deref())),
+            ..RestoreFrom::default()
+        },
+    };
+    let (host, port) = address(&args.target.to)?;
+    Ok(RestoreSpec {
+        from: source,
+        decryption: args.decrypt_secret.as_deref().map(decryption).transpose()?,
+        to: RestoreTarget {
+            host: Some(host),
+            port,
+            socket: None,
+            credentials_secret_ref: credentials(&args.target.secret)?,
+            database: args.target.database.clone(),
+            tls: args.target.tls.map(tls),
+        },
+        dry_run: args.check,
+        overwrite: args.overwrite,
+        image: args.image.clone(),
+        ..RestoreSpec::default()
+    })
+}
+
+/// `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`.
+fn address(text: &str) -> Result<(String, Option<i32>)> {
+    let bad = || Error::usage(format!("invalid --to {text:?}: write HOST or HOST:PORT"));
+    let (host, port) = match text.strip_prefix('[').and_then(|t| t.split_once(']')) {
+        Some((host, "")) => (host, None),
+        Some((host, rest)) => (host, Some(rest.strip_prefix(':').ok_or_else(bad)?)),
+        None => match text.split_once(':') {
+            Some((_, rest)) if rest.contains(':') => (text, None),
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    if host.is_empty() || host.contains(char::is_whitespace) {
+        return Err(bad());
+    }
+    let port = match port {
+        None => None,
+        Some(port) => Some(i32::from(
+            port.parse::<u16>()
+                .ok()
+                .filter(|p| *p > 0)
+                .ok_or_else(bad)?,
+        )),
+    };
+    Ok((host.to_owned(), port))
+}
+
+fn decryption(text: &str) -> Result<Decryption> {
+    match text.split_once(':') {
+        Some((name, key)) if !name.is_empty() && !key.is_empty() => Ok(Decryption {
+            age: Some(AgeDecryption {
+                identity_secret_key_ref: SecretKeyRef {
+                    name: name.to_owned(),
+                    key: key.to_owned(),
+                },
+            }),
+        }),
+        _ => Err(Error::usage(format!(
+            "invalid --decrypt-secret {text:?}: write SECRET:KEY"
+        ))),
+    }
+}
+
+fn location(flags: &LocationFlags, at: Option<&str>) -> RestoreLocation {
+    let volume = flags.pvc.as_ref().map(|claim| VolumeDestination {
+        path: flags.path.clone(),
+        persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
+            claim_name: claim.clone(),
+            read_only: None,
+        }),
+        ..VolumeDestination::default()
+    });
+    let s3 = flags.s3_bucket.as_ref().map(|bucket| S3Destination {
+        bucket: bucket.clone(),
+        prefix: flags.s3_prefix.clone(),
+        endpoint: flags.s3_endpoint.clone(),
+        region: flags.s3_region.clone(),
+        force_path_style: flags.s3_path_style.then_some(true),
+        credentials_secret_ref: flags.s3_secret.as_ref().map(|name| S3CredentialsRef {
+            name: name.clone(),
+            ..S3CredentialsRef::default()
+        }),
+        ca_secret_key_ref: None,
+    });
+    let object = flags.of.as_ref().map(|of| {
+        let (namespace, name) = match of.split_once('/') {
+            Some((namespace, name)) => (Some(namespace.to_owned()), name),
+            None => (None, of.as_str()),
+        };
+        StoredObject {
+            kind: None,
+            namespace,
+            name: name.to_owned(),
+        }
+    });
+    RestoreLocation {
+        destination: Destination {
+            volume,
+            s3,
+            storage_ref: None,
+        },
+        latest: (flags.key.is_none() && at.is_none()).then_some(true),
+        key: flags.key.clone(),
+        at: at.map(str::to_owned),
+        object,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for (text, host, port) in [
+            ("db", "db", None),
+            ("db.prod:3307", "db.prod", Some(3307)),
+            ("::1", "::1", None),
+            ("[::1]:3307", "::1", Some(3307)),
+            ("[::1]", "::1", None),
+        ] {
+            assert_eq!(address(text).unwrap(), (host.to_owned(), port), "{text}");
+        }
+        for bad in ["", ":3306", "db:0", "db:x", "db:70000", "[::1]x", "a b"] {
+            assert!(address(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Flags of `restore`.
+
+use clap::Args;
+
+use super::{Change, TlsFlag};
+
+/// `restore`.
+#[derive(Args, Debug)]
+pub(crate) struct Restore {
+    /// A run, or an object for its newest artefact; none with --pvc or --s3-bucket
+    #[arg(value_name = "RUN|TYPE/NAME", required_unless_present_any = ["pvc", "s3_bucket"], conflicts_with_all = ["pvc", "s3_bucket"])]
+    pub(crate) from: Option<String>,
+    /// The newest artefact of this moment or earlier, RFC 3339
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
+    /// Where to restore to
+    #[command(flatten)]
+    pub(crate) target: TargetFlags,
+    /// A place without its object
+    #[command(flatten)]
+    pub(crate) location: LocationFlags,
+    /// Secret key with the age identity, as NAME:KEY; that of the object if unset
+    #[arg(long, value_name = "SECRET:KEY")]
+    pub(crate) decrypt_secret: Option<String>,
+    /// Restore also where tables are, and into the server the dump came from
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Check only: the artefact is compared, the target looked at, nothing is written
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Name of the Restore; made from the object's if unset
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Image of the runner; the operator's default if unset
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+    /// Wait for the end and exit with its result: 0 good, 4 failed, 124 timeout
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Show the log as it comes; implies --wait
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Longest time to wait, such as 30m; 0 waits for ever
+    #[arg(long, default_value = "0", value_name = "DURATION")]
+    pub(crate) timeout: String,
+    /// Dry run and output.
+    #[command(flatten)]
+    pub(crate) change: Change,
+}
+
+/// The server to restore into.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Target")]
+pub(crate) struct TargetFlags {
+    /// Server to restore into, as HOST or HOST:PORT
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub(crate) to: String,
+    /// Secret with user name and password, as NAME or NAME:USERNAME-KEY:PASSWORD-KEY
+    #[arg(long, visible_alias = "credentials-secret", value_name = "SECRET")]
+    pub(crate) secret: String,
+    /// Another name for the dump's one database
+    #[arg(long, value_name = "NAME")]
+    pub(crate) database: Option<String>,
+    /// Transport security to the server
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) tls: Option<TlsFlag>,
+}
+
+/// A place where artefacts are, after object or cluster are lost.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Location")]
+pub(crate) struct LocationFlags {
+    /// Volume claim the artefacts are on
+    #[arg(long, value_name = "CLAIM", conflicts_with = "s3_bucket")]
+    pub(crate) pvc: Option<String>,
+    /// Directory on the volume; its root if unset
+    #[arg(long, value_name = "PATH", requires = "pvc")]
+    pub(crate) path: Option<String>,
+    /// S3 bucket the artefacts are in
+    #[arg(long, value_name = "BUCKET")]
+    pub(crate) s3_bucket: Option<String>,
+    /// Key prefix in the bucket
+    #[arg(long, value_name = "PREFIX", requires = "s3_bucket")]
+    pub(crate) s3_prefix: Option<String>,
+    /// URL of the S3 service; AWS if unset
+    #[arg(long, value_name = "URL", requires = "s3_bucket")]
+    pub(crate) s3_endpoint: Option<String>,
+    /// Region of the bucket
+    #[arg(long, value_name = "REGION", requires = "s3_bucket")]
+    pub(crate) s3_region: Option<String>,
+    /// Secret with accessKeyId and secretAccessKey
+    #[arg(long, value_name = "SECRET", requires = "s3_bucket")]
+    pub(crate) s3_secret: Option<String>,
+    /// Put the bucket into the path instead of the host name
+    #[arg(long, requires = "s3_bucket")]
+    pub(crate) s3_path_style: bool,
+    /// Key of the artefact below the location; its newest one if unset
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["at", "of"])]
+    pub(crate) key: Option<String>,
+    /// Whose artefacts are meant where several objects stored there, as NAME or NAMESPACE/NAME
+    #[arg(long, value_name = "[NAMESPACE/]NAME")]
+    pub(crate) of: Option<String>,
+}

@@ -1,0 +1,234 @@
+//! `restore`: checks first, asks where something is replaced, then has the operator restore.
+
+use std::time::Duration;
+
+use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus};
+
+use serde_json::json;
+
+use super::run_now::fresh_id;
+use super::wait::find_run;
+use super::{Context, restoring};
+use crate::build_restore::{From, spec};
+use crate::cli::{DryRun, Restore};
+use crate::cluster::{Cluster, Object, duration};
+use crate::error::{Error, Kind as Exit, Result};
+use crate::kind::{MYSQL, RESTORE, Target};
+use crate::ui::Mark;
+
+/// Restores.
+///
+/// # Errors
+/// What the check found, no consent, a restore that failed.
+pub(crate) async fn run(context: &Context, args: &Restore) -> Result<()> {
+    let timeout = duration("--timeout", &args.timeout)?;
+    let cluster = context.cluster().await?;
+    let from = match &args.from {
+        Some(name) => Some(artefact(&cluster, name).await?),
+        None => None,
+    };
+    let spec = spec(args, from.as_ref())?;
+    let name = name(args, from.as_ref())?;
+    let dry_run = args.change.dry_run;
+    if dry_run != DryRun::None {
+        let object = object(&cluster, &name, &spec)?;
+        return create(context, &cluster, args, object).await.map(|_| ());
+    }
+    if args.check {
+        let object = create(context, &cluster, args, object(&cluster, &name, &spec)?).await?;
+        let goal = restoring::Goal {
+            object: &object,
+            follow: args.follow,
+            timeout,
+        };
+        let status = restoring::attend(context, &cluster, goal).await?;
+        return restoring::conclude(context, &object, &status);
+    }
+    checked(context, &cluster, &name, &spec, timeout).await?;
+    consent(context, args, &spec)?;
+    let object = create(context, &cluster, args, object(&cluster, &name, &spec)?).await?;
+    if !(args.wait || args.follow) {
+        context
+            .ui
+            .hint(&format!("kubectl backup wait restore/{name}"));
+        return Ok(());
+    }
+    let goal = restoring::Goal {
+        object: &object,
+        follow: args.follow,
+        timeout,
+    };
+    let status = restoring::attend(context, &cluster, goal).await?;
+    restoring::conclude(context, &object, &status)
+}
+
+/// The object, and the run if one was named.
+async fn artefact(cluster: &Cluster, name: &str) -> Result<From> {
+    let (object, run) = match cluster.find(&Target::parse(name)?).await {
+        Ok(object) => (object, None),
+        Err(error) if error.kind == Exit::NotFound => {
+            let (object, run) = find_run(cluster, name).await?;
+            (object, Some(run.name))
+        }
+        Err(error) => return Err(error),
+    };
+    if *object.kind != MYSQL {
+        return Err(Error::usage(format!(
+            "{}: only dumps of a MysqlBackup can be restored by the operator",
+            object.full_name()
+        )));
+    }
+    Ok(From {
+        kind: object.kind.kind,
+        name: object.name(),
+        run,
+    })
+}
+
+fn name(args: &Restore, from: Option<&From>) -> Result<String> {
+    if let Some(name) = &args.name {
+        return match crate::build::bad_name(name) {
+            Some(why) => Err(Error::usage(why)),
+            None => Ok(name.clone()),
+        };
+    }
+    let base = from.map_or("location", |from| from.name.as_str());
+    let base: String = base.chars().take(40).collect();
+    let id: String = fresh_id(&base).chars().take(8).collect();
+    Ok(format!("{}-{id}", base.trim_end_matches(['-', '.'])))
+}
+
+fn object(cluster: &Cluster, name: &str, spec: &RestoreSpec) -> Result<Object> {
+    let value = json!({
+        "apiVersion": format!("{}/{}", RESTORE.group, RESTORE.version),
+        "kind": RESTORE.kind,
+        "metadata": { "name": name, "namespace": cluster.namespace },
+        "spec": spec,
+    });
+    let object = serde_json::from_value(value).map_err(|e| Error::new(Exit::Other, e))?;
+    Ok(Object {
+        kind: &RESTORE,
+        object,
+    })
+}
+
+async fn create(
+    context: &Context,
+    cluster: &Cluster,
+    args: &Restore,
+    object: Object,
+) -> Result<Object> {
+    let change = &args.change;
+    let created = match change.dry_run {
+        DryRun::Client => object,
+        where_ => {
+            let server = where_ == DryRun::Server;
+            cluster
+                .create(&object, &change.field_manager, server)
+                .await?
+        }
+    };
+    context.changed(&created, "created", change)?;
+    Ok(created)
+}
+
+/// A Restore that writes nothing, to its end. It is removed if it found nothing.
+async fn checked(
+    context: &Context,
+    cluster: &Cluster,
+    name: &str,
+    spec: &RestoreSpec,
+    timeout: Duration,
+) -> Result<()> {
+    let dry = RestoreSpec {
+        dry_run: true,
+        ..spec.clone()
+    };
+    let check = object(cluster, &format!("{name}-check"), &dry)?;
+    let check = cluster
+        .create(&check, crds::labels::PLUGIN_MANAGER, false)
+        .await?;
+    context
+        .ui
+        .progress(Mark::Action, &format!("{}: checking", check.full_name()));
+    let goal = restoring::Goal {
+        object: &check,
+        follow: false,
+        timeout,
+    };
+    let status = restoring::attend(context, cluster, goal).await?;
+    if status.phase != Some(RestorePhase::Succeeded) {
+        let error = restoring::failure(context, &check, &status);
+        return Err(match status.reason.as_str() {
+            "TargetNotEmpty" | "TargetIsSource" => {
+                error.hint("restore elsewhere with --to and --database, or add --overwrite")
+            }
+            _ => error,
+        });
+    }
+    context
+        .ui
+        .progress(Mark::Good, &crate::view::mask::text(&status.message));
+    if let Err(error) = cluster.delete(&check, false).await {
+        context.ui.error(&error);
+    }
+    Ok(())
+}
+
+/// Whoever replaces something types what.
+fn consent(context: &Context, args: &Restore, spec: &RestoreSpec) -> Result<()> {
+    if !args.overwrite {
+        return Ok(());
+    }
+    let host = spec.to.host.clone().unwrap_or_default();
+    let word = spec.to.database.clone().unwrap_or_else(|| host.clone());
+    let text = format!("This would replace tables of the same name in {word} at {host}.");
+    context.ui.confirm_by_name(&text, &word)
+}
+
+/// The status of a Restore, as far as it can be read.
+pub(crate) fn status(object: &Object) -> RestoreStatus {
+    let status = object.object.data.get("status").cloned();
+    status
+        .and_then(|status| serde_json::from_value(status).ok())
+        .unwrap_or_default()
+}
+
+/// A Restore by its name.
+///
+/// # Errors
+/// Not found, not installed, denied.
+pub(crate) async fn find(cluster: &Cluster, name: &str) -> Result<Object> {
+    let target = Target {
+        kind: Some(&RESTORE),
+        name: name.to_owned(),
+    };
+    cluster.find(&target).await
+}
+
+/// The name in `restore/NAME`.
+pub(crate) fn named(text: &str) -> Option<&str> {
+    let (kind, name) = text.split_once('/')?;
+    crate::kind::is_restore(kind).then_some(name)
+}
+
+/// Waits for a Restore that was made before.
+///
+/// # Errors
+/// As `restore --wait`.
+pub(crate) async fn wait(
+    context: &Context,
+    name: &str,
+    follow: bool,
+    timeout: Duration,
+) -> Result<()> {
+    let cluster = context.cluster().await?;
+    let object = find(&cluster, name).await?;
+    let goal = restoring::Goal {
+        object: &object,
+        follow,
+        timeout,
+    };
+    let status = restoring::attend(context, &cluster, goal).await?;
+    restoring::conclude(context, &object, &status)
+}
