@@ -7,7 +7,7 @@ use crds::mounts::Mounts;
 use crds::mysql_backup::MysqlBackupSpec;
 use crds::request::Action;
 use crds::run::{ObjectId, RunId, RunSpec, SPEC_VERSION, Trigger};
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use crate::cluster::Object;
@@ -52,7 +52,7 @@ pub(crate) fn build(object: &Object, name: &str, image: &str, open: bool) -> Res
         env: Some(env),
         env_from: Some(spec.env_from.clone()).filter(|e| !e.is_empty()),
         volume_mounts: Some(all),
-        resources: spec.resources.clone().map(without_storage),
+        resources: spec.resources.clone(),
         security_context: Some(crds::pod::container_security()),
         ..Container::default()
     };
@@ -100,16 +100,6 @@ pub(crate) fn build(object: &Object, name: &str, image: &str, open: bool) -> Res
         }),
         ..Pod::default()
     })
-}
-
-/// Downloads need no scratch space.
-fn without_storage(mut resources: ResourceRequirements) -> ResourceRequirements {
-    for list in [&mut resources.requests, &mut resources.limits] {
-        if let Some(list) = list {
-            list.remove("ephemeral-storage");
-        }
-    }
-    resources
 }
 
 fn run_spec(

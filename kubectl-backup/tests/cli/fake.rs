@@ -96,6 +96,11 @@ impl Fake {
         self.world.lock().unwrap().plurals.clear();
     }
 
+    /// Adds a kind.
+    pub fn install(&self, plural: &str) {
+        self.world.lock().unwrap().plurals.push(plural.to_owned());
+    }
+
     /// Stores an object.
     pub fn put(&self, object: Value) {
         let shared = Shared {
@@ -369,7 +374,12 @@ fn create(shared: &Shared, world: &mut World, namespace: Option<&str>, seen: &Se
     if seen.query.contains_key("dryRun") {
         return answer(201, &object);
     }
-    answer(201, &store(shared, world, object, "ADDED"))
+    let object = store(shared, world, object, "ADDED");
+    let operator = world.operator.clone();
+    if let Some(after) = operator.and_then(|operator| operator(&object)) {
+        store(shared, world, after, "MODIFIED");
+    }
+    answer(201, &object)
 }
 
 fn one(shared: &Shared, world: &mut World, namespace: &str, name: &str, seen: &Seen) -> Response {

@@ -241,6 +241,10 @@ fn doctor_names_each_thing_and_its_remedy() {
     fix: add the namespace to WATCH_NAMESPACES of the operator
 ⚠ versions: plugin VERSION, operator backup-operator:v0.0.1
     fix: use the same version on both sides
+⚠ rights: restore needs delete restores
+    fix: ask for the ClusterRole backup-view or backup-edit in this namespace
+⚠ rights: download needs delete pods
+    fix: ask for the ClusterRole backup-view or backup-edit in this namespace
 ⚠ rights: delete needs delete mysqlbackups
     fix: ask for the ClusterRole backup-view or backup-edit in this namespace
 ✖ mysqlbackup/full: full-1 failed: no space left (NoSpace)

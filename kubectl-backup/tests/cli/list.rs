@@ -404,7 +404,7 @@ fn a_watch_names_its_events() {
     use std::io::{BufRead, BufReader};
     let fake = Fake::start();
     let shop = backup("prod", "shop", json!({ "schedule": "@daily" }), Value::Null);
-    fake.put(shop.clone());
+    fake.put(shop);
     let config = Config::new(&fake);
     let watch = |more: &[&str]| {
         let words = [&["list", "mbk", "-w", "--output-watch-events"], more].concat();
@@ -424,7 +424,7 @@ fn a_watch_names_its_events() {
             .unwrap()
             .starts_with("ADDED    mysqlbackup/shop")
     );
-    fake.put(shop);
+    config.run(&["suspend", "mbk/shop"]).ok();
     let line = lines.next().unwrap();
     assert!(line.starts_with("MODIFIED   mysqlbackup/shop"), "{line}");
     config.run(&["delete", "mbk/shop"]).ok();

@@ -17,6 +17,7 @@ mod fake;
 mod help;
 mod judge;
 mod list;
+mod restore;
 mod run_now;
 mod schedule;
 mod suspend;

@@ -1,0 +1,209 @@
+//! `restore`: the check, consent, and the exit status of what the operator did.
+
+use serde_json::{Value, json};
+
+use super::Config;
+use super::fake::{Fake, backup};
+
+/// A MysqlBackup, and an operator that ends each Restore as told: the check, then the restore.
+fn cluster(check: Value, restore: Value) -> (Fake, Config) {
+    let fake = Fake::start();
+    fake.install("restores");
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily" }),
+        Value::Null,
+    ));
+    fake.operate(move |object| {
+        if object["kind"] != "Restore" {
+            return None;
+        }
+        let mut after = object.clone();
+        after["status"] = if object["spec"]["dryRun"] == true {
+            check.clone()
+        } else {
+            restore.clone()
+        };
+        Some(after)
+    });
+    let config = Config::new(&fake);
+    (fake, config)
+}
+
+fn good(message: &str) -> Value {
+    json!({
+        "phase": "Succeeded", "reason": "Restored", "message": message,
+        "startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:00:31Z",
+    })
+}
+
+fn bad(reason: &str, message: &str) -> Value {
+    json!({ "phase": "Failed", "reason": reason, "message": message })
+}
+
+const TO: [&str; 6] = [
+    "restore",
+    "shop",
+    "--to",
+    "new-db:3307",
+    "--secret",
+    "new-db-root",
+];
+
+fn posts(fake: &Fake) -> Vec<Value> {
+    let seen = fake.seen().into_iter();
+    seen.filter(|s| s.method == "POST")
+        .map(|s| s.body)
+        .collect()
+}
+
+#[test]
+fn a_check_goes_first_and_leaves_nothing() {
+    let (fake, config) = cluster(good("would restore 3 tables"), good("restored 3 tables"));
+    let ran = config
+        .run(&[&TO[..], &["--wait", "--name", "r", "--database", "copy"]].concat())
+        .ok();
+    assert_eq!(
+        ran.out,
+        "restore.batch.isekiro.com/r created\nrestore.batch.isekiro.com/r succeeded\n"
+    );
+    assert!(
+        ran.err.contains("would restore 3 tables")
+            && ran.err.contains("restored 3 tables after 31s"),
+        "{ran:?}"
+    );
+    let posts = posts(&fake);
+    assert_eq!(posts.len(), 2, "{posts:#?}");
+    assert_eq!(posts[0]["metadata"]["name"], "r-check");
+    assert_eq!(posts[0]["spec"]["dryRun"], true);
+    assert_eq!(
+        posts[1]["spec"],
+        json!({
+            "from": { "kind": "MysqlBackup", "name": "shop", "latest": true },
+            "to": { "host": "new-db", "port": 3307, "credentialsSecretRef": { "name": "new-db-root" }, "database": "copy" },
+        })
+    );
+    assert_eq!(fake.get("prod", "r-check"), None);
+}
+
+#[test]
+fn what_the_check_finds_stops_it() {
+    let (fake, config) = cluster(
+        bad("TargetNotEmpty", "database shop holds 3 tables"),
+        good("never"),
+    );
+    let ran = config.run(&[&TO[..], &["--name", "r"]].concat());
+    let ran = ran.fails(4, "► restore.batch.isekiro.com/r-check: checking");
+    let lines: Vec<&str> = ran.err.lines().collect();
+    assert_eq!(
+        lines[1..],
+        [
+            "✖ r-check failed: database shop holds 3 tables (TargetNotEmpty)",
+            "Hint: restore elsewhere with --to and --database, or add --overwrite",
+        ]
+    );
+    assert_eq!(ran.out, "");
+    assert_eq!(posts(&fake).len(), 1);
+}
+
+#[test]
+fn a_restore_that_fails_is_4() {
+    let (_fake, config) = cluster(good("would"), bad("Timeout", "not finished within 1h"));
+    let ran = config.run(&[&TO[..], &["--wait", "--name", "r"]].concat());
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert!(
+        ran.err.contains(
+            "✖ r failed: not finished within 1h (Timeout)\nHint: kubectl backup logs restore/r"
+        ),
+        "{ran:?}"
+    );
+    let again = config.run(&["wait", "restore/r"]);
+    assert_eq!(again.code, Some(4), "{again:?}");
+}
+
+#[test]
+fn replacing_needs_consent() {
+    let (fake, config) = cluster(good("would"), good("restored"));
+    let refused = config.run(&[&TO[..], &["--overwrite", "--name", "r"]].concat());
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused
+            .err
+            .contains("This would replace tables of the same name in new-db at new-db."),
+        "{refused:?}"
+    );
+    assert_eq!(posts(&fake).len(), 1, "only the check");
+    config
+        .run(&[&TO[..], &["--overwrite", "--name", "r", "--yes"]].concat())
+        .ok();
+    assert_eq!(fake.get("prod", "r").unwrap()["spec"]["overwrite"], true);
+}
+
+#[test]
+fn from_a_location_after_all_is_lost() {
+    let (fake, config) = cluster(good("would"), good("restored"));
+    let ran = config
+        .run(&[
+            "restore",
+            "--pvc",
+            "dumps",
+            "--path",
+            "shop",
+            "--at",
+            "2026-01-31T02:00:00Z",
+            "--of",
+            "prod/shop",
+            "--to",
+            "db",
+            "--secret",
+            "db:u:p",
+            "--decrypt-secret",
+            "age:key.txt",
+            "--name",
+            "r",
+            "--dry-run=client",
+            "-o",
+            "yaml",
+        ])
+        .ok();
+    snapbox::assert_data_eq!(
+        ran.out,
+        snapbox::str![[r#"
+apiVersion: batch.isekiro.com/v1
+kind: Restore
+metadata:
+  name: r
+  namespace: prod
+spec:
+  decryption:
+    age:
+      identitySecretKeyRef:
+        key: key.txt
+        name: age
+  from:
+    location:
+      at: '2026-01-31T02:00:00Z'
+      destination:
+        volume:
+          path: shop
+          persistentVolumeClaim:
+            claimName: dumps
+      object:
+        name: shop
+        namespace: prod
+  to:
+    credentialsSecretRef:
+      name: db
+      passwordKey: p
+      usernameKey: u
+    host: db
+
+"#]]
+    );
+    assert_eq!(posts(&fake).len(), 0);
+    let both = config.run(&[
+        "restore", "shop", "--pvc", "x", "--to", "db", "--secret", "s",
+    ]);
+    assert_eq!(both.code, Some(2), "{both:?}");
+}
