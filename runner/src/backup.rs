@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crds::mysql_backup::CompressionType;
 use crds::run::Artefact;
 
 use crate::connect;
@@ -41,7 +42,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     clear(store.as_ref(), &directory, &key)?;
     let mut upload = store.begin(&key)?;
     if let Some(estimate) = connected.server.as_ref().and_then(|s| s.estimate) {
-        upload.expect(estimate);
+        upload.expect(expected(estimate, settings.compression.type_));
     }
     let (raw, stored) = dump(context, source, &connected, &store, upload.as_mut())?;
     context.check()?;
@@ -58,6 +59,15 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     };
     adopt(context, &manifest);
     prune(context, store.as_ref(), &manifest)
+}
+
+/// Bytes to expect of an artefact by the server's estimate of its data: uncompressed, text is
+/// longer than what it says, binary columns twice as long.
+fn expected(estimate: u64, compression: CompressionType) -> u64 {
+    match compression {
+        CompressionType::None => estimate.saturating_mul(2),
+        CompressionType::Zstd | CompressionType::Gzip => estimate,
+    }
 }
 
 /// Closes the upload, reads it back, and gives it its name and manifest.

@@ -10,6 +10,11 @@ use crate::run::Context;
 use crate::settings::Source;
 use crate::source::{self, Client, Clients, Flavour, OptionFile, Server};
 
+/// Logins that fail so may succeed with the client of the server's own family, which knows its
+/// plugins and checks certificates its way, or without TLS where the mode allows: MariaDB's client
+/// sends the password of caching_sha2_password as if there were TLS, which the server denies.
+const TO_TRY_AGAIN: [&str; 3] = ["TlsFailed", "AuthPluginMissing", "AccessDenied"];
+
 /// A server that was spoken to, where there is an SQL client to do so.
 pub struct Connection {
     clients: Clients,
@@ -36,18 +41,25 @@ pub fn connect(context: &Context, source: &Source) -> Result<Connection, Failure
     let Some(sql) = connection.clients.sql(None).cloned() else {
         return Ok(connection);
     };
-    let observe = |connection: &Connection| {
+    let observe = |connection: &Connection, sql: &Client| {
         let options = connection.options(context, source, sql.flavour)?;
-        source::observe(&sql, &options, source, &context.cancel, &context.scrub)
+        source::observe(sql, &options, source, &context.cancel, &context.scrub)
     };
-    connection.server = Some(match observe(&connection) {
-        // Preferred: a server without TLS is spoken to without.
-        Err(e) if e.reason == "TlsFailed" && source.tls == TlsMode::Preferred => {
-            connection.tls = false;
-            observe(&connection)?
+    let observed = match observe(&connection, &sql) {
+        Err(e) if TO_TRY_AGAIN.contains(&e.reason) => {
+            let greeting = source::greet(source);
+            let fitting = connection.clients.sql(greeting.map(|g| g.flavour)).cloned();
+            let plain = source.tls == TlsMode::Preferred
+                && greeting.map_or(e.reason == "TlsFailed", |g| !g.tls);
+            connection.tls = !plain;
+            match fitting {
+                Some(other) if other != sql || plain => observe(&connection, &other),
+                _ => Err(e),
+            }
         }
-        other => other?,
-    });
+        observed => observed,
+    };
+    connection.server = Some(observed?);
     if let (Some(server), Ok(client)) = (&connection.server, connection.dump()) {
         let text = format!("{}, client {}", server.variable("version"), client.version);
         context.reporter.update(|r| r.server = text);

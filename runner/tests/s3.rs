@@ -5,8 +5,11 @@ mod common;
 
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
-use common::s3::{FakeS3, Fault, get, list, moto, with_bucket};
+use common::s3::{
+    FakeS3, Fault, begin_upload, get, list, make_bucket, moto, open_uploads, with_bucket,
+};
 use common::{MariaDb, Runner, fixture};
 use serde_json::json;
 
@@ -62,6 +65,50 @@ fn many_parts() {
     assert!(done.report.stored_bytes.unwrap() > 20_000_000);
     assert_eq!(done.report.rows, Some(10_000));
     assert_eq!(done.report.stored_bytes, done.report.raw_bytes);
+}
+
+#[test]
+fn a_killed_attempt_leaves_no_upload_after_the_next_one() {
+    let more = || json!({"compression": {"type": "none"}});
+    let with = |run: &str| with_bucket(Runner::new(large()), run, moto(), "killed", more());
+    let dir = "pre/fix/ns1/MysqlBackup/shop/";
+    make_bucket(moto(), "killed");
+    // Of a neighbour object, and of nobody the runner knows.
+    let strangers = [
+        format!("{dir}deeper/x.sql"),
+        format!("{dir}notes.txt"),
+        "pre/fix/ns1/MysqlBackup/shop2/20250115T103000Z-28950870.sql".to_owned(),
+    ];
+    for key in &strangers {
+        begin_upload(moto(), "killed", key);
+    }
+    // Of another run; moto says of every upload that it was begun in 2010.
+    let old = format!("{dir}20101110T204833Z-21483648.sql.zst");
+    begin_upload(moto(), "killed", &old);
+    let runner = with(RUN);
+    let mut child = runner.start();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !open_uploads(moto(), "killed").contains(&KEY.to_owned()) {
+        assert!(Instant::now() < deadline, "no upload was begun");
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the run ended before it was killed"
+        );
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(open_uploads(moto(), "killed").contains(&KEY.to_owned()));
+    // Another run of the object leaves it: that one may still be at work.
+    with("shop-28950871").run().assert_good();
+    assert!(open_uploads(moto(), "killed").contains(&KEY.to_owned()));
+    let done = runner.run();
+    done.assert_good();
+    assert!(!done.stdout.contains("never completed"), "{}", done.stdout);
+    let mut left = open_uploads(moto(), "killed");
+    left.sort();
+    let mut expected = strangers.to_vec();
+    expected.sort();
+    assert_eq!(left, expected);
 }
 
 #[track_caller]

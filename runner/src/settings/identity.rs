@@ -70,14 +70,13 @@ impl Identity {
 
     /// Tells the artefacts of two runs apart: the end of the Job's name, or a hash of the run.
     pub fn suffix(&self, started: DateTime<Utc>) -> String {
-        let tail = self.run.rsplit('-').next().unwrap_or_default();
-        if !self.object.namespace.is_empty() && tail.len() >= 8 && tail.len() <= 12 {
-            return safe(tail);
-        }
         if self.run.is_empty() {
             return short_hash(&[&self.pod, &started.to_rfc3339()], 8);
         }
-        short_hash(&[&self.run], 8)
+        if self.object.namespace.is_empty() {
+            return short_hash(&[&self.run], 8);
+        }
+        run_suffix(&self.run)
     }
 
     /// Key of the artefact: the slot, else the start of the run, in UTC, basic format.
@@ -109,6 +108,15 @@ impl Identity {
         }
         format!("{} {}/{}", o.kind, o.namespace, o.name)
     }
+}
+
+/// The end of a Job's name that tells runs apart, or a hash of it.
+pub fn run_suffix(run: &str) -> String {
+    let tail = run.rsplit('-').next().unwrap_or_default();
+    if tail.len() >= 8 && tail.len() <= 12 {
+        return safe(tail);
+    }
+    short_hash(&[run], 8)
 }
 
 /// `text` as one component of a key.

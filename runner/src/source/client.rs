@@ -119,11 +119,11 @@ fn fitting(clients: &[Client], server: Option<Flavour>) -> Option<&Client> {
 
 fn ask_all(path: &[PathBuf], names: &[&str]) -> Vec<Client> {
     let mut found: Vec<Client> = vec![];
-    for name in names {
-        let Some(program) = path.iter().map(|d| d.join(name)).find(|p| p.is_file()) else {
-            continue;
-        };
-        // Debian's mysqldump is a link to mariadb-dump.
+    let programs = names
+        .iter()
+        .flat_map(|name| path.iter().map(move |d| d.join(name)));
+    for program in programs.filter(|p| p.is_file()) {
+        // Debian's mysqldump is a link to mariadb-dump, and /bin is one to /usr/bin.
         let same = |c: &Client| c.path.canonicalize().ok() == program.canonicalize().ok();
         if found.iter().any(same) {
             continue;

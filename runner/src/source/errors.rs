@@ -63,7 +63,7 @@ pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
         ),
         Some(2026) => (
             "TlsFailed",
-            "the TLS connection failed: compare spec.source.tls.mode and its CA with what the server offers".to_owned(),
+            "the TLS connection failed: the server must offer TLS with a certificate of the CA in spec.source.tls.caSecretKeyRef that names the host (MariaDB's client asks for the name with VerifyCA too); or lower spec.source.tls.mode".to_owned(),
         ),
         Some(3159 | 1130) => (
             "AccessDenied",

@@ -4,6 +4,7 @@
 mod child;
 mod client;
 mod errors;
+mod greeting;
 mod option_file;
 mod plan;
 mod server;
@@ -11,6 +12,7 @@ mod server;
 pub use child::{Dump, Ended};
 pub use client::{Client, Clients, Flavour};
 pub use errors::explain;
+pub use greeting::greet;
 pub use option_file::{OptionFile, scratch_directory};
 pub use plan::{DumpPlan, plan};
 pub use server::{Server, literals, observe};

@@ -138,7 +138,10 @@ fn content(source: &Source, flavour: Flavour, tls: bool) -> Result<SecretString,
 /// VerifyCA is as strict as VerifyIdentity there.
 fn tls_lines(mode: TlsMode, flavour: Flavour, tls: bool) -> &'static [&'static str] {
     match (flavour, mode) {
-        (Flavour::MySql, TlsMode::Disabled) => &["ssl-mode=DISABLED"],
+        // A password of caching_sha2_password goes over a plain connection encrypted by the server's key.
+        (Flavour::MySql, TlsMode::Disabled) => {
+            &["ssl-mode=DISABLED", "loose-get-server-public-key"]
+        }
         (Flavour::MySql, TlsMode::Preferred) => {
             &["ssl-mode=PREFERRED", "loose-get-server-public-key"]
         }

@@ -30,6 +30,7 @@ pub fn plan(
     family(client, server, source, &mut plan);
     position(client, server, source, &mut plan);
     if let Some(server) = server {
+        restorable(client, server, source)?;
         cautions(client, server, &mut plan);
     }
     for (database, table) in &source.exclude_tables {
@@ -169,6 +170,30 @@ fn position(client: &Client, server: Option<&Server>, source: &Source, plan: &mu
     }
 }
 
+/// MariaDB's client writes values for generated columns too, and MySQL refuses to load those
+/// (error 3105): such a dump is no backup. MySQL's client leaves them out.
+fn restorable(client: &Client, server: &Server, source: &Source) -> Result<(), Failure> {
+    let left_out = |table: &&String| {
+        !source
+            .exclude_tables
+            .iter()
+            .any(|(d, t)| **table == format!("{d}.{t}"))
+    };
+    let generated: Vec<String> = server.generated.iter().filter(left_out).cloned().collect();
+    let foreign = client.flavour == Flavour::MariaDb && server.flavour() == Flavour::MySql;
+    if !foreign || generated.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::source(
+        "ClientDoesNotFit",
+        format!(
+            "MySQL would refuse to load what MariaDB's client ({}) writes of tables with generated columns ({}): use an image with MySQL's own mysqldump, as backup-runner's is, or exclude these tables",
+            client.name(),
+            some(&generated)
+        ),
+    ))
+}
+
 fn cautions(client: &Client, server: &Server, plan: &mut DumpPlan) {
     if !server.not_transactional.is_empty() {
         plan.warnings.push(format!(
@@ -184,7 +209,7 @@ fn cautions(client: &Client, server: &Server, plan: &mut DumpPlan) {
     }
     if client.flavour != server.flavour() {
         plan.warnings.push(format!(
-            "client ({:?}) and server ({:?}) are of different families: generated columns and FLOAT values may not restore exactly; use an image with the server's own client",
+            "client ({:?}) and server ({:?}) are of different families: use an image with the server's own client",
             client.flavour,
             server.flavour()
         ));
@@ -321,6 +346,22 @@ mod tests {
         poor.snapshot_position = true;
         assert!(args(&mariadb(), &poor, "").contains("--master-data=2"));
         assert!(!args(&mariadb(), &server("8.4.2"), "").contains("-data=2"));
+    }
+
+    #[test]
+    fn a_dump_that_mysql_would_not_load_is_not_made() {
+        let mut mysql_server = server("9.7.4");
+        mysql_server.generated = vec!["shop.t".into()];
+        let failure = plan(&mariadb(), Some(&mysql_server), &source("")).unwrap_err();
+        assert_eq!((failure.exit_code, failure.reason), (3, "ClientDoesNotFit"));
+        assert!(failure.message.contains("shop.t") && failure.message.contains("mysqldump"));
+        assert!(plan(&mysql(), Some(&mysql_server), &source("")).is_ok());
+        let mut without = source("");
+        without.exclude_tables = vec![("shop".into(), "t".into())];
+        assert!(plan(&mariadb(), Some(&mysql_server), &without).is_ok());
+        let mut mariadb_server = server("11.8.9-MariaDB");
+        mariadb_server.generated = vec!["shop.t".into()];
+        assert!(plan(&mariadb(), Some(&mariadb_server), &source("")).is_ok());
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct Server {
     pub not_transactional: Vec<String>,
     /// FLOAT columns: database.table.column.
     pub floats: Vec<String>,
+    /// Tables with generated columns: database.table.
+    pub generated: Vec<String>,
     /// Routines whose body the user may not read: database.routine.
     pub hidden_routines: Vec<String>,
     /// Databases whose events the user may not read.
@@ -208,6 +210,7 @@ fn second(databases: &[String]) -> String {
          SELECT 'estimate', COALESCE(SUM(DATA_LENGTH),0) FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ({list});\n\
          SELECT 'engine', CONCAT(TABLE_SCHEMA,'.',TABLE_NAME) FROM information_schema.TABLES t JOIN information_schema.ENGINES e ON e.ENGINE=t.ENGINE WHERE TABLE_SCHEMA IN ({list}) AND TABLE_TYPE='BASE TABLE' AND e.TRANSACTIONS<>'YES' LIMIT 200;\n\
          SELECT 'float', CONCAT(TABLE_SCHEMA,'.',TABLE_NAME,'.',COLUMN_NAME) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA IN ({list}) AND DATA_TYPE='float' LIMIT 200;\n\
+         SELECT DISTINCT 'generated', CONCAT(TABLE_SCHEMA,'.',TABLE_NAME) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA IN ({list}) AND COALESCE(GENERATION_EXPRESSION,'')<>'' LIMIT 200;\n\
          SELECT 'routine', CONCAT(ROUTINE_SCHEMA,'.',ROUTINE_NAME) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA IN ({list}) AND ROUTINE_DEFINITION IS NULL LIMIT 200;\n"
     )
 }
@@ -218,6 +221,7 @@ fn details(text: &str, server: &mut Server) {
             Some(("estimate", value)) => server.estimate = value.parse().ok(),
             Some(("engine", name)) => server.not_transactional.push(name.to_owned()),
             Some(("float", name)) => server.floats.push(name.to_owned()),
+            Some(("generated", name)) => server.generated.push(name.to_owned()),
             Some(("routine", name)) => server.hidden_routines.push(name.to_owned()),
             _ => {}
         }

@@ -3,6 +3,7 @@
 
 mod object;
 mod s3;
+mod uploads;
 mod volume;
 pub mod webdav;
 

@@ -10,15 +10,45 @@ use opendal::layers::{RetryLayer, TimeoutLayer};
 use opendal::{BufferStream, ErrorKind, Operator, Writer};
 use tokio::runtime::Handle;
 
+use super::uploads::Uploads;
 use super::{Attempt, Entry, Store, Upload, key_in};
 use crate::failure::Failure;
+use crate::settings::run_suffix;
 
-/// Bytes of a part where nothing is known of the whole.
-const PART: u64 = 8 << 20;
-/// Stores take 10,000 parts; the estimate may be short by a tenth.
-const PARTS: u64 = 9_000;
-/// Larger parts go one at a time, so that memory stays bounded.
-const PARALLEL_UP_TO: u64 = 12 << 20;
+/// How an upload is cut into parts. All parts of one upload have the same size, as some stores
+/// demand, so it is chosen before the first byte.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Bytes of the smallest part.
+    smallest: u64,
+    /// Bytes of the largest: more would not fit the runner's 64 MiB.
+    largest: u64,
+    /// Larger parts go one at a time, so that memory stays bounded.
+    parallel_up_to: u64,
+    /// So many parts a store takes.
+    parts: u64,
+}
+
+const LIMITS: Limits = Limits {
+    smallest: 8 << 20,
+    largest: 26 << 20,
+    parallel_up_to: 12 << 20,
+    parts: 10_000,
+};
+
+impl Limits {
+    /// Bytes of a part, in whole MiB, for an artefact of `expected` bytes; a tenth is left for an
+    /// estimate that is short. Without an estimate there is room for the largest artefact.
+    fn part(&self, expected: Option<u64>) -> u64 {
+        const MIB: u64 = 1 << 20;
+        let Some(expected) = expected else {
+            return self.largest;
+        };
+        let part = expected.div_ceil(self.parts * 9 / 10).div_ceil(MIB) * MIB;
+        part.clamp(self.smallest, self.largest)
+    }
+}
+
 /// A request that moves no byte for so long is tried again.
 const STALLED: Duration = Duration::from_secs(60);
 /// Marks of the runner begin so; listings leave them out.
@@ -30,6 +60,8 @@ pub struct ObjectStore {
     place: String,
     attempt: Attempt,
     handle: Handle,
+    uploads: Option<Uploads>,
+    limits: Limits,
 }
 
 impl ObjectStore {
@@ -52,7 +84,15 @@ impl ObjectStore {
             place,
             attempt,
             handle: Handle::current(),
+            uploads: None,
+            limits: LIMITS,
         }
+    }
+
+    /// With a way to find uploads that were never completed.
+    pub(super) fn with_uploads(mut self, uploads: Uploads) -> Self {
+        self.uploads = Some(uploads);
+        self
     }
 
     fn failed(&self, doing: &str, key: &str, error: &opendal::Error) -> Failure {
@@ -75,7 +115,9 @@ impl Store for ObjectStore {
             handle: self.handle.clone(),
             place: self.place.clone(),
             key: key.to_owned(),
-            part: PART,
+            limits: self.limits,
+            part: self.limits.part(None),
+            sent: 0,
             writer: None,
             state: State::Open,
         }))
@@ -153,10 +195,21 @@ impl Store for ObjectStore {
             .map_err(|e| self.failed("removing", key, &e))
     }
 
-    /// An upload that was not completed is no object; the store's own rule for incomplete
-    /// multipart uploads removes what a killed attempt left.
-    fn clean(&self, _directory: &str) -> Result<u64, Failure> {
-        Ok(0)
+    /// An upload that was not completed is no object, but its parts are kept. Where the store does
+    /// not let them be listed, its own rule for incomplete uploads must remove them.
+    fn clean(&self, directory: &str) -> Result<u64, Failure> {
+        let Some(uploads) = &self.uploads else {
+            return Ok(0);
+        };
+        let own = format!("-{}.sql", run_suffix(&self.attempt.run));
+        let aborted = self.handle.block_on(uploads.abort_dead(directory, &own));
+        Ok(aborted.unwrap_or_else(|said| {
+            tracing::warn!(
+                "uploads that were never completed can't be looked for in {}: allow s3:ListBucketMultipartUploads, s3:ListMultipartUploadParts and s3:AbortMultipartUpload, or set a lifecycle rule for them; it said: {said}",
+                self.place
+            );
+            0
+        }))
     }
 
     fn keep_alive(&self) {}
@@ -178,7 +231,9 @@ struct ObjectUpload {
     handle: Handle,
     place: String,
     key: String,
+    limits: Limits,
     part: u64,
+    sent: u64,
     writer: Option<Writer>,
     state: State,
 }
@@ -190,7 +245,11 @@ impl ObjectUpload {
 
     fn writer(&mut self) -> Result<&mut Writer, Failure> {
         if self.writer.is_none() {
-            let parallel = if self.part <= PARALLEL_UP_TO { 2 } else { 1 };
+            let parallel = if self.part <= self.limits.parallel_up_to {
+                2
+            } else {
+                1
+            };
             let open = self
                 .operator
                 .writer_with(&self.key)
@@ -211,11 +270,20 @@ impl ObjectUpload {
 
 impl Upload for ObjectUpload {
     fn expect(&mut self, bytes: u64) {
-        const MIB: u64 = 1 << 20;
-        self.part = PART.max(bytes.div_ceil(PARTS).div_ceil(MIB) * MIB);
+        self.part = self.limits.part(Some(bytes));
     }
 
     fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
+        self.sent += data.len() as u64;
+        if self.sent > self.part * self.limits.parts {
+            return Err(Failure::store(
+                "ArtefactTooLarge",
+                format!(
+                    "{} in {} is larger than {} parts of {} bytes, which is all that fits one object here: compress it (spec.compression), or back up fewer databases in one object (spec.source.databases)",
+                    self.key, self.place, self.limits.parts, self.part
+                ),
+            ));
+        }
         let handle = self.handle.clone();
         let data = data.to_vec();
         let written = handle.block_on(self.writer()?.write(data));
@@ -340,4 +408,64 @@ fn failure(place: &str, doing: &str, key: &str, error: &opendal::Error) -> Failu
         return Failure::settings(message);
     }
     Failure::store(reason, message)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn parts_grow_so_that_ten_thousand_suffice() {
+        const GB: u64 = 1_000_000_000;
+        for expected in [0, GB, 50 * GB, 100 * GB, 200 * GB, 234 * GB] {
+            let part = LIMITS.part(Some(expected));
+            assert!(
+                part * LIMITS.parts >= expected + expected / 10,
+                "{expected}"
+            );
+            // In flight and being filled.
+            let parallel = if part <= LIMITS.parallel_up_to { 2 } else { 1 };
+            assert!(part * (parallel + 1) <= 52 << 20, "{expected}: {part}");
+        }
+        assert_eq!(LIMITS.part(Some(GB)), LIMITS.smallest);
+        assert!(LIMITS.part(None) * LIMITS.parts > 250 * GB);
+    }
+
+    #[test]
+    fn an_artefact_beyond_the_limit_is_refused_and_leaves_nothing() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let handle = runtime.handle().clone();
+        let attempt = Attempt {
+            run: "r-28950870".into(),
+            pod: "p".into(),
+            nonce: "n".into(),
+        };
+        let store = {
+            let _inside = handle.enter();
+            let memory = Operator::new(opendal::services::Memory::default()).unwrap();
+            let limits = Limits {
+                smallest: 1000,
+                largest: 1000,
+                parallel_up_to: 0,
+                parts: 3,
+            };
+            ObjectStore {
+                limits,
+                ..ObjectStore::new(memory, "memory".into(), attempt)
+            }
+        };
+        let mut upload = store.begin("d/x.sql").unwrap();
+        for _ in 0..3 {
+            upload.write(&[1; 1000]).unwrap();
+        }
+        let failure = upload.write(&[1]).unwrap_err();
+        assert_eq!((failure.exit_code, failure.reason), (4, "ArtefactTooLarge"));
+        assert!(failure.message.contains("d/x.sql") && failure.message.contains("3 parts"));
+        drop(upload);
+        assert_eq!(store.list("d").unwrap(), []);
+    }
 }

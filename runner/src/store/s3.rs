@@ -2,8 +2,13 @@
 
 use opendal::{HttpTransporter, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
+use reqsign_aws_v4::{
+    Credential, DefaultCredentialProvider, RequestSigner, StaticCredentialProvider,
+};
+use reqsign_core::{Context, ProvideCredentialChain, Signer};
 use secrecy::ExposeSecret;
 
+use super::uploads::Uploads;
 use super::{Attempt, ObjectStore};
 use crate::failure::Failure;
 use crate::settings::S3;
@@ -43,18 +48,50 @@ pub(super) fn open(s3: &S3, attempt: Attempt) -> Result<ObjectStore, Failure> {
     }
     let operator = Operator::new(builder)
         .map_err(|e| Failure::settings(format!("spec.destination.s3: {e}")))?;
-    let context = operator
-        .base_context()
-        .with_http_transport(transport(s3.ca.as_deref())?);
+    let transport = transport(s3.ca.as_deref())?;
+    let uploads = Uploads::new(
+        signer(s3, region),
+        transport.clone(),
+        bucket_url(s3, region),
+        &s3.prefix,
+    );
+    let context = operator.base_context().with_http_transport(transport);
     let place = match &s3.endpoint {
         Some(endpoint) => format!("bucket {} at {endpoint}", s3.bucket),
         None => format!("bucket {} ({region})", s3.bucket),
     };
-    Ok(ObjectStore::new(
-        operator.with_context(context),
-        place,
-        attempt,
-    ))
+    Ok(ObjectStore::new(operator.with_context(context), place, attempt).with_uploads(uploads))
+}
+
+/// Signs with the same credentials as the operator.
+fn signer(s3: &S3, region: &str) -> Signer<Credential> {
+    let provider = match &s3.keys {
+        Some((id, secret)) => {
+            let keys = StaticCredentialProvider::new(id.expose_secret(), secret.expose_secret());
+            ProvideCredentialChain::new().push(match &s3.session_token {
+                Some(token) => keys.with_session_token(token.expose_secret()),
+                None => keys,
+            })
+        }
+        None => ProvideCredentialChain::new().push(DefaultCredentialProvider::new()),
+    };
+    Signer::new(Context::new(), provider, RequestSigner::new("s3", region))
+}
+
+/// The bucket's URL, as the operator makes it.
+fn bucket_url(s3: &S3, region: &str) -> String {
+    let endpoint = match &s3.endpoint {
+        Some(endpoint) if endpoint.contains("://") => endpoint.trim_end_matches('/').to_owned(),
+        Some(endpoint) => format!("https://{}", endpoint.trim_end_matches('/')),
+        None => format!("https://s3.{region}.amazonaws.com"),
+    };
+    let bucket = &s3.bucket;
+    match endpoint.split_once("://") {
+        Some((scheme, host)) if !s3.force_path_style && by_host_name(s3.endpoint.as_deref()) => {
+            format!("{scheme}://{bucket}.{host}")
+        }
+        _ => format!("{endpoint}/{bucket}"),
+    }
 }
 
 /// The bucket's name goes before the host's, unless the endpoint is an address or a bare name:

@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+pub mod databases;
 pub mod s3;
 pub mod servers;
 
@@ -28,6 +29,8 @@ pub struct MariaDb {
     pub port: u16,
     pub dir: TempDir,
     child: Child,
+    /// Its own SQL client.
+    program: PathBuf,
 }
 
 fn program(names: &[&str]) -> PathBuf {
@@ -50,7 +53,7 @@ pub fn free_port() -> u16 {
         .port()
 }
 
-fn run(command: &mut Command) -> Output {
+pub fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap();
     assert!(
         output.status.success(),
@@ -88,39 +91,60 @@ impl MariaDb {
             .args(["--skip-test-db", "--auth-root-authentication-method=normal"])
             .args(user));
         let port = free_port();
+        let mut server = Command::new(program(&["mariadbd"]));
+        server
+            .args(["--no-defaults", "--innodb-log-file-size=64M"])
+            .args(user);
+        Self::serve(server, dir, port, program(&["mariadb"]), options)
+    }
+
+    /// Starts `server` on the data in `dir`, and waits until its root may log in.
+    fn serve(
+        mut server: Command,
+        dir: TempDir,
+        port: u16,
+        client: PathBuf,
+        options: &[&str],
+    ) -> Self {
         let log = std::fs::File::create(dir.path().join("log")).unwrap();
-        let child = Command::new(program(&["mariadbd"]))
-            .arg("--no-defaults")
-            .arg(format!("--datadir={}", data.display()))
+        let child = server
+            .arg(format!("--datadir={}", dir.path().join("data").display()))
             .arg(format!("--socket={}", dir.path().join("s").display()))
             .arg(format!("--port={port}"))
             .arg(format!("--tmpdir={}", dir.path().display()))
             .args([
                 "--bind-address=127.0.0.1",
                 "--innodb-buffer-pool-size=64M",
-                "--innodb-log-file-size=64M",
                 "--innodb-flush-log-at-trx-commit=0",
                 "--max-allowed-packet=1G",
                 "--skip-name-resolve",
             ])
-            .args(user)
             .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
             .unwrap();
-        let db = Self { port, dir, child };
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let db = Self {
+            port,
+            dir,
+            child,
+            program: client,
+        };
+        let deadline = Instant::now() + Duration::from_secs(120);
         while db.try_sql("select 1").is_err() {
-            assert!(Instant::now() < deadline, "mariadbd did not start");
+            assert!(
+                Instant::now() < deadline,
+                "the server did not start: {}",
+                std::fs::read_to_string(db.dir.path().join("log")).unwrap_or_default()
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
         db
     }
 
     fn client(&self) -> Command {
-        let mut command = Command::new(program(&["mariadb"]));
+        let mut command = Command::new(&self.program);
         command
             .arg("--no-defaults")
             .arg(format!("--socket={}", self.dir.path().join("s").display()))
@@ -310,6 +334,12 @@ impl Runner {
             spec[key] = value;
         }
         self.set("BACKUP_SPEC", spec.to_string())
+    }
+
+    /// With the programs of this installation before the host's.
+    pub fn programs_of(self, directory: &Path) -> Self {
+        let path = format!("{}:/usr/bin:/bin", directory.join("usr/bin").display());
+        self.set("PATH", path)
     }
 
     pub fn sql_path(&self) -> PathBuf {

@@ -91,6 +91,26 @@ pub fn list(url: &str, prefix: &str) -> Vec<String> {
         .collect()
 }
 
+/// Keys of uploads in parts that were begun and not completed.
+pub fn open_uploads(url: &str, bucket: &str) -> Vec<String> {
+    let (good, text) = curl(&[&format!("{url}/{bucket}?uploads")]);
+    assert!(good);
+    let text = String::from_utf8(text).unwrap();
+    text.split("<Key>")
+        .skip(1)
+        .map(|t| t.split("</Key>").next().unwrap().to_owned())
+        .collect()
+}
+
+/// Begins an upload in parts, as somebody else's program would.
+pub fn begin_upload(url: &str, bucket: &str, key: &str) {
+    assert!(curl(&["-X", "POST", &format!("{url}/{bucket}/{key}?uploads")]).0);
+}
+
+pub fn make_bucket(url: &str, bucket: &str) {
+    assert!(curl(&["-X", "PUT", &format!("{url}/{bucket}")]).0);
+}
+
 /// The runner with this bucket as destination; `more` is merged into the spec.
 pub fn with_bucket(
     runner: Runner,

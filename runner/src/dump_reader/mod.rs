@@ -5,58 +5,20 @@
 //! It never holds a row: a row within one chunk is hashed where it lies, a row across chunks by
 //! a streaming hash of the same value.
 
+mod lines;
+mod summary;
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 use memchr::{memchr, memchr2, memchr3};
-use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+pub use summary::{Summary, Table};
 
 /// Of a line that is looked at, so many bytes are kept.
 const LINE: usize = 2048;
-
-/// One table of a dump.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Table {
-    /// Database, as the dump names it.
-    pub database: String,
-    /// Table.
-    pub name: String,
-    /// Rows.
-    pub rows: u64,
-    /// Sum modulo 2^128 of the XXH3-128 of each row's text `(…)`, 32 hex digits: the same for
-    /// the same rows in any order.
-    pub hash: String,
-}
-
-/// What a dump holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Databases named by `USE`, in their order.
-    pub databases: Vec<String>,
-    /// Tables in the order of the dump.
-    pub tables: Vec<Table>,
-    /// Views.
-    pub views: u64,
-    /// Triggers.
-    pub triggers: u64,
-    /// Procedures and functions.
-    pub routines: u64,
-    /// Events.
-    pub events: u64,
-    /// The last line is the client's footer, newline included.
-    pub footer: bool,
-    /// `-- Server version` of the header.
-    pub server_version: String,
-    /// Binlog position or GTID set, as the dump words it.
-    pub position: String,
-}
-
-impl Summary {
-    /// Rows of all tables.
-    pub fn rows(&self) -> u64 {
-        self.tables.iter().map(|t| t.rows).sum()
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -90,6 +52,8 @@ pub struct DumpReader {
     line: Vec<u8>,
     database: String,
     programs: bool,
+    /// The next line belongs to a GTID set.
+    continued: bool,
     summary: Summary,
     sums: Vec<Sum>,
     index: HashMap<(String, String), usize>,
@@ -106,6 +70,7 @@ impl Default for DumpReader {
             line: Vec::with_capacity(LINE),
             database: String::new(),
             programs: false,
+            continued: false,
             summary: Summary::default(),
             sums: vec![],
             index: HashMap::new(),
@@ -175,6 +140,7 @@ impl DumpReader {
 
     fn start(&mut self, rest: &[u8]) -> usize {
         if self.line.is_empty()
+            && !self.continued
             && !matches!(
                 rest[0],
                 b'\n' | b'I' | b'R' | b'C' | b'U' | b'D' | b'-' | b'/' | b'S'
@@ -346,81 +312,6 @@ impl DumpReader {
         self.line.clear();
     }
 
-    fn read_line(&mut self, line: &str) {
-        if let Some(delimiter) = line.strip_prefix("DELIMITER ") {
-            self.programs = delimiter.trim() != ";";
-            return;
-        }
-        if self.programs {
-            self.program(line);
-            return;
-        }
-        if line.starts_with("-- ") {
-            self.comment(line);
-        } else if line.starts_with("USE `") {
-            // Views come in a second round over the databases.
-            self.database = quoted_name(line);
-            if !self.summary.databases.contains(&self.database) {
-                self.summary.databases.push(self.database.clone());
-            }
-        } else if line.starts_with("CREATE TABLE ") {
-            self.table(quoted_name(line));
-        } else if line.starts_with("/*!50001 VIEW ") {
-            self.summary.views += 1;
-        } else if line.starts_with("SET @@GLOBAL.GTID_PURGED=") {
-            self.position(line);
-        }
-    }
-
-    fn comment(&mut self, line: &str) {
-        if line.starts_with("-- Dump completed") {
-            self.summary.footer = true;
-        } else if let Some(version) = line.strip_prefix("-- Server version") {
-            self.summary.server_version = version.trim().to_owned();
-        } else if [
-            "-- CHANGE MASTER TO",
-            "-- CHANGE REPLICATION SOURCE TO",
-            "-- SET GLOBAL gtid_slave_pos",
-        ]
-        .iter()
-        .any(|start| line.starts_with(start))
-        {
-            self.position(line.trim_start_matches("-- "));
-        }
-    }
-
-    fn position(&mut self, text: &str) {
-        if !self.summary.position.is_empty() {
-            self.summary.position.push(' ');
-        }
-        self.summary.position.push_str(text.trim());
-    }
-
-    /// A line between `DELIMITER ;;` and `DELIMITER ;`: the first of a program says its kind.
-    fn program(&mut self, line: &str) {
-        let starts = line.starts_with("CREATE ")
-            || (line.starts_with("/*!")
-                && line
-                    .get(8..)
-                    .is_some_and(|r| r.trim_start().starts_with("CREATE")));
-        if !starts {
-            return;
-        }
-        // The server gives the user's own spelling of a trigger back.
-        let upper = line.to_ascii_uppercase();
-        let kinds = [" TRIGGER ", " PROCEDURE ", " FUNCTION ", " EVENT "];
-        let first = kinds
-            .iter()
-            .filter_map(|kind| upper.find(kind).map(|at| (at, *kind)))
-            .min();
-        match first {
-            Some((_, " TRIGGER ")) => self.summary.triggers += 1,
-            Some((_, " EVENT ")) => self.summary.events += 1,
-            Some(_) => self.summary.routines += 1,
-            None => {}
-        }
-    }
-
     fn table(&mut self, name: String) -> usize {
         let key = (self.database.clone(), name);
         if let Some(index) = self.index.get(&key) {
@@ -435,144 +326,5 @@ impl DumpReader {
         });
         self.index.insert(key, index);
         index
-    }
-}
-
-/// The first name in backquotes, its doubled quotes made single.
-fn quoted_name(line: &str) -> String {
-    let mut name = String::new();
-    let mut chars = line.chars().skip_while(|c| *c != '`').skip(1).peekable();
-    while let Some(c) = chars.next() {
-        if c == '`' {
-            if chars.peek() != Some(&'`') {
-                break;
-            }
-            chars.next();
-        }
-        name.push(c);
-    }
-    name
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
-    use super::*;
-    use proptest::prelude::*;
-
-    const DUMP: &str = "/*M!999999\\- enable the sandbox mode */ \n\
--- MariaDB dump 10.19\n\
--- Server version\t10.11.19-MariaDB\n\
-\n\
--- CHANGE MASTER TO MASTER_LOG_FILE='b.000001', MASTER_LOG_POS=330;\n\
-CREATE DATABASE /*!32312 IF NOT EXISTS*/ `shop`;\n\
-USE `shop`;\n\
-DROP TABLE IF EXISTS `t`;\n\
-CREATE TABLE `t` (\n  `id` int(11) NOT NULL COMMENT 'INSERT INTO `x` VALUES (1);'\n) ENGINE=InnoDB;\n\
-LOCK TABLES `t` WRITE;\n\
-INSERT INTO `t` VALUES\n(1,'it\\'s (a) \"q\"; \\\\'),\n(2,NULL),\n(3,'a''b');\n\
-INSERT INTO `t` VALUES (4,_binary '\\0)'),(5,0x00FF);\n\
-CREATE TABLE `od``d` (\n  `VALUES (` int\n);\n\
-INSERT INTO `od``d` (`VALUES (`) VALUES (1);\n\
-CREATE TABLE `empty` (\n  `id` int\n);\n\
-DELIMITER ;;\n\
-CREATE DEFINER=`root`@`%` PROCEDURE `p`()\n\
-INSERT INTO `t` VALUES (9,'x') ;;\n\
-/*!50003 CREATE*/ /*!50017 DEFINER=`root`@`%`*/ /*!50003 trigger trg BEFORE INSERT ON t FOR EACH ROW set @x=1 */;;\n\
-/*!50106 CREATE*/ /*!50117 DEFINER=`root`@`%`*/ /*!50106 EVENT `e` ON SCHEDULE EVERY 1 DAY DO select 1 */ ;;\n\
-DELIMITER ;\n\
-USE `shop`;\n\
-/*!50001 VIEW `v` AS select 1 */;\n\
--- Dump completed on 2025-01-15 10:30:00\n";
-
-    fn read(text: &[u8], size: usize) -> Summary {
-        let mut reader = DumpReader::default();
-        text.chunks(size.max(1)).for_each(|c| reader.feed(c));
-        reader.finish()
-    }
-
-    fn counts(summary: &Summary) -> Vec<(&str, &str, u64)> {
-        summary
-            .tables
-            .iter()
-            .map(|t| (t.database.as_str(), t.name.as_str(), t.rows))
-            .collect()
-    }
-
-    #[test]
-    fn a_dump_is_read_whole() {
-        let summary = read(DUMP.as_bytes(), 1 << 20);
-        assert_eq!(
-            counts(&summary),
-            [("shop", "t", 5), ("shop", "od`d", 1), ("shop", "empty", 0)]
-        );
-        assert_eq!(summary.databases, ["shop"]);
-        assert_eq!(
-            (
-                summary.views,
-                summary.triggers,
-                summary.routines,
-                summary.events
-            ),
-            (1, 1, 1, 1)
-        );
-        assert_eq!(summary.server_version, "10.11.19-MariaDB");
-        assert_eq!(
-            summary.position,
-            "CHANGE MASTER TO MASTER_LOG_FILE='b.000001', MASTER_LOG_POS=330;"
-        );
-        assert!(summary.footer);
-    }
-
-    #[test]
-    fn the_hash_is_the_sum_of_the_rows_hashes() {
-        let summary = read(DUMP.as_bytes(), 7);
-        let rows: [&[u8]; 5] = [
-            br#"(1,'it\'s (a) "q"; \\')"#,
-            b"(2,NULL)",
-            b"(3,'a''b')",
-            br"(4,_binary '\0)')",
-            b"(5,0x00FF)",
-        ];
-        let sum = rows.iter().fold(0u128, |s, r| s.wrapping_add(xxh3_128(r)));
-        assert_eq!(summary.tables[0].hash, format!("{sum:032x}"));
-        assert_eq!(summary.tables[2].hash, "0".repeat(32));
-    }
-
-    #[test]
-    fn a_cut_dump_has_no_footer() {
-        for cut in [1, 20, 100, DUMP.len() / 2, DUMP.len() - 1] {
-            let text = &DUMP.as_bytes()[..DUMP.len() - cut];
-            assert!(!read(text, 64).footer, "cut by {cut}");
-        }
-        let more = format!("{DUMP}more\n");
-        assert!(!read(more.as_bytes(), 64).footer);
-        assert!(!read(b"", 64).footer);
-    }
-
-    proptest! {
-        #[test]
-        fn chunks_do_not_matter(size in 1usize..200) {
-            prop_assert_eq!(read(DUMP.as_bytes(), size), read(DUMP.as_bytes(), 1 << 20));
-        }
-
-        #[test]
-        fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..3000), size in 1usize..64) {
-            let _ = read(&bytes, size);
-        }
-
-        #[test]
-        fn order_of_rows_does_not_matter(mut values in prop::collection::vec(any::<u32>(), 1..40), turn in 0usize..40) {
-            let dump = |values: &[u32]| {
-                let rows: Vec<String> = values.iter().map(|v| format!("({v})")).collect();
-                format!("USE `d`;\nINSERT INTO `t` VALUES {};\n", rows.join(","))
-            };
-            let before = read(dump(&values).as_bytes(), 9);
-            let turn = turn % values.len();
-            values.rotate_left(turn);
-            prop_assert_eq!(&before, &read(dump(&values).as_bytes(), 31));
-            values[0] = values[0].wrapping_add(1);
-            prop_assert_ne!(&before.tables[0].hash, &read(dump(&values).as_bytes(), 31).tables[0].hash);
-        }
     }
 }
