@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use common::s3::{
-    FakeS3, Fault, begin_upload, get, list, make_bucket, moto, open_uploads, with_bucket,
+    FakeS3, Fault, begin_upload, get, has_part, list, make_bucket, moto, open_uploads, with_bucket,
 };
 use common::{MariaDb, Runner, fixture};
 use serde_json::json;
@@ -43,11 +43,16 @@ fn a_dump_in_one_request_is_stored_read_back_and_adopted_by_a_retry() {
 fn large() -> &'static MariaDb {
     static DB: OnceLock<MariaDb> = OnceLock::new();
     DB.get_or_init(|| {
-        let db = MariaDb::start();
-        db.sql("create database d; use d; create table big (id int primary key auto_increment, body longblob); insert into big (body) select random_bytes(1000) from seq_1_to_10000; create user full@'%' identified by 'S3cr3t-marker'; grant all on *.* to full@'%'");
+        let db = make_large();
         db.end_with_process();
         db
     })
+}
+
+fn make_large() -> MariaDb {
+    let db = MariaDb::start();
+    db.sql("create database d; use d; create table big (id int primary key auto_increment, body longblob); insert into big (body) select random_bytes(1000) from seq_1_to_10000; create user full@'%' identified by 'S3cr3t-marker'; grant all on *.* to full@'%'");
+    db
 }
 
 #[test]
@@ -70,7 +75,9 @@ fn many_parts() {
 #[test]
 fn a_killed_attempt_leaves_no_upload_after_the_next_one() {
     let more = || json!({"compression": {"type": "none"}});
-    let with = |run: &str| with_bucket(Runner::new(large()), run, moto(), "killed", more());
+    let db = make_large();
+    db.sql("create table d.z (id int primary key)");
+    let with = |run: &str| with_bucket(Runner::new(&db), run, moto(), "killed", more());
     let dir = "pre/fix/ns1/MysqlBackup/shop/";
     make_bucket(moto(), "killed");
     // Of a neighbour object, and of nobody the runner knows.
@@ -86,10 +93,11 @@ fn a_killed_attempt_leaves_no_upload_after_the_next_one() {
     let old = format!("{dir}20101110T204833Z-21483648.sql.zst");
     begin_upload(moto(), "killed", &old);
     let runner = with(RUN);
+    let held = db.hold("lock tables d.z write");
     let mut child = runner.start();
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !open_uploads(moto(), "killed").contains(&KEY.to_owned()) {
-        assert!(Instant::now() < deadline, "no upload was begun");
+    while !has_part(moto(), "killed", KEY) {
+        assert!(Instant::now() < deadline, "no part was uploaded");
         assert!(
             child.try_wait().unwrap().is_none(),
             "the run ended before it was killed"
@@ -97,13 +105,19 @@ fn a_killed_attempt_leaves_no_upload_after_the_next_one() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
+    drop(held);
     assert!(open_uploads(moto(), "killed").contains(&KEY.to_owned()));
     // Another run of the object leaves it: that one may still be at work.
-    with("shop-28950871").run().assert_good();
-    assert!(open_uploads(moto(), "killed").contains(&KEY.to_owned()));
+    let other = with("shop-28950871").run();
+    other.assert_good();
+    assert!(
+        open_uploads(moto(), "killed").contains(&KEY.to_owned()),
+        "{}",
+        other.stdout
+    );
     let done = runner.run();
     done.assert_good();
-    assert!(!done.stdout.contains("never completed"), "{}", done.stdout);
+    assert!(!done.stdout.contains("be looked for"), "{}", done.stdout);
     let mut left = open_uploads(moto(), "killed");
     left.sort();
     let mut expected = strangers.to_vec();

@@ -71,6 +71,10 @@ impl Uploads {
                 continue;
             }
             if name.contains(own) || self.is_dead(&open).await? {
+                tracing::info!(
+                    key = open.key,
+                    "aborting an upload that was never completed"
+                );
                 self.abort(&open).await?;
                 aborted += 1;
             }

@@ -102,6 +102,21 @@ pub fn open_uploads(url: &str, bucket: &str) -> Vec<String> {
         .collect()
 }
 
+/// True if an upload of `key` was begun and has a part.
+pub fn has_part(url: &str, bucket: &str, key: &str) -> bool {
+    let (good, text) = curl(&[&format!("{url}/{bucket}?uploads")]);
+    assert!(good);
+    let text = String::from_utf8(text).unwrap();
+    let tag = format!("<Key>{key}</Key>");
+    let Some(upload) = text.split("<Upload>").find(|u| u.contains(&tag)) else {
+        return false;
+    };
+    let id = upload.split("<UploadId>").nth(1).unwrap();
+    let id = id.split("</UploadId>").next().unwrap();
+    let (good, parts) = curl(&[&format!("{url}/{bucket}/{key}?uploadId={id}")]);
+    good && String::from_utf8(parts).unwrap().contains("<PartNumber>")
+}
+
 /// Begins an upload in parts, as somebody else's program would.
 pub fn begin_upload(url: &str, bucket: &str, key: &str) {
     assert!(curl(&["-X", "POST", &format!("{url}/{bucket}/{key}?uploads")]).0);
