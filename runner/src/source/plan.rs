@@ -187,7 +187,7 @@ fn restorable(client: &Client, server: &Server, source: &Source) -> Result<(), F
     Err(Failure::source(
         "ClientDoesNotFit",
         format!(
-            "MySQL would refuse to load what MariaDB's client ({}) writes of tables with generated columns ({}): use an image with MySQL's own mysqldump, as backup-runner's is, or exclude these tables",
+            "MySQL would refuse to load what MariaDB's client ({}) writes of tables with generated columns ({}): use an image with MySQL's own mysqldump, or exclude these tables",
             client.name(),
             some(&generated)
         ),
