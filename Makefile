@@ -44,7 +44,8 @@ uninstall: ## Remove the resource definitions; refuses while objects of theirs e
 .PHONY: deploy
 deploy: install ## Put the operator into the cluster: IMG=… RUNNER_IMG=… OVERLAY=deploy/overlays/….
 	$(render) | $(KUBECTL) apply --server-side --force-conflicts -f -
-	$(KUBECTL) -n backup-system rollout status deployment/backup-operator --timeout=120s
+	$(render) | $(KUBECTL) get -f - -o jsonpath='{range .items[?(@.kind=="Deployment")]}-n {.metadata.namespace} deployment/{.metadata.name}{end}' | \
+	  xargs $(KUBECTL) rollout status --timeout=120s
 
 .PHONY: undeploy
 undeploy: ## Remove the operator; resource definitions and backups stay.

@@ -24,10 +24,13 @@ pub use wait::{eventually, wait_for};
 
 /// The cluster, the binaries and the images under test.
 pub struct Cluster {
-    kubectl: PathBuf,
+    /// The program kubectl.
+    pub kubectl: PathBuf,
     kubeconfig: PathBuf,
     plugin: PathBuf,
     testbed: PathBuf,
+    /// File with the names of all objects that were there before the operator.
+    pub objects_before: PathBuf,
     /// Image of the runner, loaded into the cluster.
     pub runner_image: String,
     /// Image of the operator, loaded into the cluster.
@@ -44,6 +47,7 @@ pub fn cluster() -> &'static Cluster {
         kubeconfig: setting("KUBECONFIG").into(),
         plugin: Path::new(&setting("E2E_BIN_DIR")).join("kubectl-backup"),
         testbed: setting("E2E_TESTBED").into(),
+        objects_before: setting("E2E_OBJECTS_BEFORE").into(),
         runner_image: setting("E2E_RUNNER_IMAGE"),
         operator_image: setting("E2E_OPERATOR_IMAGE"),
         mariadb_image: setting("E2E_MARIADB_IMAGE"),

@@ -37,3 +37,22 @@ pub fn owned_by<'a>(jobs: &'a [Value], kind: &str, name: &str) -> Vec<&'a Value>
         })
         .collect()
 }
+
+/// Everything in `part` is in `whole`.
+///
+/// # Errors
+/// What of it is not, and where.
+pub fn contains(whole: &Value, part: &Value, path: &str) -> Result<(), String> {
+    match (whole, part) {
+        (Value::Object(w), Value::Object(p)) => p.iter().try_for_each(|(key, value)| {
+            let path = format!("{path}.{key}");
+            contains(w.get(key).ok_or(format!("{path} is lost"))?, value, &path)
+        }),
+        (Value::Array(w), Value::Array(p)) if w.len() == p.len() => w
+            .iter()
+            .zip(p)
+            .try_for_each(|(w, p)| contains(w, p, &format!("{path}[]"))),
+        _ if whole == part => Ok(()),
+        _ => Err(format!("{path}: {part} became {whole}")),
+    }
+}

@@ -53,14 +53,20 @@ pub(crate) fn run(program: &Path, kubeconfig: &Path, args: &[&str], input: Optio
         .stderr(Stdio::piped())
         .spawn()
         .unwrap_or_else(|e| panic!("{}: {e}", program.display()));
-    if let (Some(text), Some(mut stdin)) = (input, child.stdin.take()) {
-        stdin
-            .write_all(text.as_bytes())
-            .expect("the command reads its input");
-    }
-    let output = child
-        .wait_with_output()
-        .expect("the command can be waited for");
+    let stdin = child.stdin.take();
+    let output = std::thread::scope(|scope| {
+        // Beside the reading: a command may print before it has read everything.
+        scope.spawn(|| {
+            if let (Some(text), Some(mut stdin)) = (input, stdin) {
+                stdin
+                    .write_all(text.as_bytes())
+                    .expect("the command reads its input");
+            }
+        });
+        child
+            .wait_with_output()
+            .expect("the command can be waited for")
+    });
     Output {
         command: format!("{} {}", program.display(), args.join(" ")),
         code: output.status.code().unwrap_or(-1),

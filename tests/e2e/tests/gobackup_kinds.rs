@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use e2e::cluster;
+use e2e::objects::contains;
 use serde_json::{Value, json};
 
 /// In an order in which each file's references exist.
@@ -41,22 +42,6 @@ fn backup_status() -> Value {
 fn endpoint_status() -> Value {
     json!({"status": {"observedGeneration": 1, "conditions": [{"type": "Reachable", "status": "True",
         "reason": "RunSucceeded", "message": "", "lastTransitionTime": "2026-05-01T02:15:09Z"}]}})
-}
-
-/// Everything in `part` is in `whole`.
-fn contains(whole: &Value, part: &Value, path: &str) -> Result<(), String> {
-    match (whole, part) {
-        (Value::Object(w), Value::Object(p)) => p.iter().try_for_each(|(key, value)| {
-            let path = format!("{path}.{key}");
-            contains(w.get(key).ok_or(format!("{path} is lost"))?, value, &path)
-        }),
-        (Value::Array(w), Value::Array(p)) if w.len() == p.len() => w
-            .iter()
-            .zip(p)
-            .try_for_each(|(w, p)| contains(w, p, &format!("{path}[]"))),
-        _ if whole == part => Ok(()),
-        _ => Err(format!("{path}: {part} became {whole}")),
-    }
 }
 
 #[test]
