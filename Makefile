@@ -119,6 +119,11 @@ e2e: ## What needs the cluster: TESTS='name…' picks, KEEP=1 leaves it up.
 test-long: ## What takes long: a million schedules against the oracle, ten minutes of random kills on the cluster.
 	@tests/run long
 
+.PHONY: bench
+bench: build ## Measure beside the peers, print the table, write docs/benchmarks.md. On a machine that does nothing else.
+	@$(TESTBED) packages mariadbd:mariadb-server mariadb-dump:mariadb-client zstd:zstd gzip:gzip pigz:pigz
+	@tests/bench/run $(BIN)
+
 # For the scripts: make -s print-BIN
 .PHONY: print-%
 print-%:

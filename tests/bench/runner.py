@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 """The runner against the shell, in one run on one machine: wall time, CPU time and peak memory.
 
-usage: runner.py PATH-OF-BACKUP-RUNNER [ROWS] [ROUNDS]
+usage: runner.py [--json FILE] [--rows N] [--rounds N] PATH-OF-BACKUP-RUNNER
 
-Starts a MariaDB of its own on loopback, fills it with orders, and takes turns between
-`mariadb-dump | zstd -3 > file`, `mariadb-dump | gzip > file`, a dump to a file followed by `tar czf`,
-and the runner, whose time includes hashing, the manifest, fsync and the read back.
+Starts a MariaDB of its own on loopback, fills it with orders, and takes turns between the runner, whose time includes
+hashing, the manifest, fsync and the read back, and its peers, who do none of that:
+
+  mariadb-dump | zstd -3 > file        mariadb-dump | gzip > file
+  a dump to a file, then tar through pigz, and through gzip, as gobackup makes its tgz
+
+Each ratio is the median over the rounds of runner and peer of the same round. CPU is that of client, server and
+programs together. --json writes a list of {row, ours, peer, peer_name, limit, ratio, unit, spread, met}.
 """
-import json, os, pathlib, resource, shutil, socket, subprocess, sys, tempfile, time
+import argparse, json, os, pathlib, resource, shutil, socket, statistics, subprocess, tempfile, time
 
 ORDERS = """
 create database shop; use shop;
@@ -63,15 +68,52 @@ def measure(server, run):
     return {"wall": wall, "cpu": cpu + server.cpu() - db, "peak": peak}
 
 
+# Peer, and what the runner's wall time may be of its: design, targets.
+PEERS = {
+    "mariadb-dump | zstd -3 > file": ("≤ 1×", 1.0),
+    "mariadb-dump | gzip > file": ("≤ 1/2.5×", 1 / 2.5),
+    "dump to a file, then tar with pigz": ("≤ 1/2×", 1 / 2),
+    "dump to a file, then tar with gzip": ("≤ 1/3×", 1 / 3),
+}
+WALL = "dump to read back: wall time"
+CPU = "dump to read back: CPU time"
+MEMORY = "dump to read back: peak memory"
+
+
+def rows(results):
+    ours, table = results["backup-runner"], []
+    for peer, (limit, most) in PEERS.items():
+        other = results[peer]
+        for row, field in ((WALL, "wall"), (CPU, "cpu")):
+            ratios = [a[field] / b[field] for a, b in zip(ours, other)]
+            ratio = statistics.median(ratios)
+            table.append({
+                "row": row, "ours": round(statistics.median(r[field] for r in ours), 2),
+                "peer": round(statistics.median(r[field] for r in other), 2), "peer_name": peer,
+                "limit": limit if field == "wall" else "–", "ratio": round(ratio, 3), "unit": "s",
+                "spread": f"ratio {min(ratios):.2f} to {max(ratios):.2f}, {len(ratios)} rounds",
+                "met": ratio <= most if field == "wall" else True})
+    peak = [r["peak"] / 1024 for r in ours]
+    table.append({"row": MEMORY, "ours": round(max(peak), 1), "peer": 64, "peer_name": "the limit", "limit": "≤ 64 MiB",
+                  "ratio": round(max(peak) / 64, 3), "unit": "MiB", "spread": f"{min(peak):.1f} to {max(peak):.1f}, {len(peak)} rounds",
+                  "met": max(peak) <= 64})
+    return sorted(table, key=lambda r: (WALL, CPU, MEMORY).index(r["row"]))
+
+
 def main():
-    binary, rows = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 4_500_000
-    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--rows", type=int, default=4_500_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    binary, rounds = os.path.abspath(args.binary), args.rounds
     root = pathlib.Path(tempfile.mkdtemp(prefix="bench-runner-"))
     os.chmod(root, 0o755)
     server = None
     try:
         (root / "db").mkdir()
-        server = Server(root / "db", rows)
+        server = Server(root / "db", args.rows)
         out = root / "out"
         out.mkdir()
         dump = (f"mariadb-dump --no-defaults -h127.0.0.1 -P{server.port} --protocol=TCP -ubench -pbench-password --single-transaction"
@@ -99,25 +141,33 @@ def main():
             assert process.returncode == 0, (root / "report").read_text()
             return peak
 
+        tar = "tar -C {root} -cf - a.sql | {packer} > {root}/a.tgz && rm {root}/a.sql"
         work = {
             "dump > /dev/null": shell(f"{dump} > /dev/null"),
-            "dump | zstd -3 > file": shell(f"{dump} | zstd -q -3 > {root}/a.zst"),
+            "mariadb-dump | zstd -3 > file": shell(f"{dump} | zstd -q -3 > {root}/a.zst"),
             "backup-runner": runner,
-            "dump | gzip > file": shell(f"{dump} | gzip > {root}/a.gz"),
-            "dump > file, tar czf": shell(f"{dump} > {root}/a.sql && tar czf {root}/a.tgz -C {root} a.sql && rm {root}/a.sql"),
+            "mariadb-dump | gzip > file": shell(f"{dump} | gzip > {root}/a.gz"),
+            "dump to a file, then tar with pigz": shell(f"{dump} > {root}/a.sql && " + tar.format(root=root, packer="pigz")),
+            "dump to a file, then tar with gzip": shell(f"{dump} > {root}/a.sql && " + tar.format(root=root, packer="gzip")),
         }
         results = {name: [] for name in work}
         for _ in range(rounds):
             for name, run in work.items():
+                os.sync()
                 results[name].append(measure(server, run))
         report = json.loads((root / "report").read_text())
-        print(f"{report['rawBytes'] / 1e6:.0f} MB of SQL, {report['rows']} rows, {os.cpu_count()} cores, best of {rounds}")
-        ours = min(r["wall"] for r in results["backup-runner"]), min(r["cpu"] for r in results["backup-runner"])
-        print(f"{'':24} {'wall s':>8} {'cpu s':>8} {'runner/it (wall)':>17} {'(cpu)':>7}")
-        for name, all_of in results.items():
-            wall, cpu = min(r["wall"] for r in all_of), min(r["cpu"] for r in all_of)
-            print(f"{name:24} {wall:8.2f} {cpu:8.2f} {ours[0] / wall:17.2f} {ours[1] / cpu:7.2f}")
+        print(f"{report['rawBytes'] / 1e6:.0f} MB of SQL, {report['rows']} rows, {os.cpu_count()} cores, "
+              f"load {os.getloadavg()[0]:.1f}, median of {rounds}")
+        middle = lambda name, field: statistics.median(r[field] for r in results[name])
+        print(f"{'':36} {'wall s':>8} {'cpu s':>8}")
+        for name in work:
+            print(f"{name:36} {middle(name, 'wall'):8.2f} {middle(name, 'cpu'):8.2f}")
+        table = rows(results)
+        for row in table:
+            print(f"{row['row']:32} {row['peer_name']:36} {row['ratio']:7.2f} of it, limit {row['limit']}{'' if row['met'] else '  MISSED'}")
         print(f"peak memory of the runner: {max(r['peak'] for r in results['backup-runner']) / 1024:.1f} MiB")
+        if args.json:
+            pathlib.Path(args.json).write_text(json.dumps(table, indent=1, ensure_ascii=False))
     finally:
         if server:
             server.process.kill()

@@ -16,6 +16,10 @@ use crate::scrub::Scrub;
 /// So many of the client's last messages are kept for the report.
 const KEPT: usize = 20;
 
+/// Bytes between the client and the runner: the most that a process without privileges may ask
+/// for. The client writes in small pieces, and a small pipe makes it wait for each of ours.
+const PIPE: usize = 1 << 20;
+
 /// How a client ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
@@ -68,6 +72,8 @@ impl Dump {
                 "the client has no output",
             ));
         };
+        // Where the system refuses, the usual 64 KiB must do.
+        let _ = rustix::pipe::fcntl_setpipe_size(&output, PIPE);
         Ok((dump, output))
     }
 

@@ -4,7 +4,9 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use rustix::fs::{Advice, CWD, RenameFlags, Timespec, Timestamps, UTIME_NOW};
 
@@ -19,6 +21,8 @@ const OWN: &str = ".backup-runner.";
 const DEAD_AFTER_SECONDS: i64 = 15 * 60;
 /// Marks are kept for so long.
 const MARK_SECONDS: i64 = 7 * 24 * 3600;
+/// So many bytes are written before they are made durable.
+const FLUSH: usize = 16 << 20;
 /// Magic number of overlayfs: the root of a container, which dies with it.
 const OVERLAYFS: i64 = 0x794c_7630;
 
@@ -129,8 +133,11 @@ impl Store for VolumeStore {
             .temporary
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(temporary.clone());
+        let flusher = Flusher::start(&file).map_err(|e| failure("opening", &temporary, &e))?;
         Ok(Box::new(VolumeUpload {
             file,
+            flusher: Some(flusher),
+            unflushed: 0,
             temporary,
             target,
             directory,
@@ -288,8 +295,41 @@ fn files(path: &Path) -> Result<Vec<(String, std::fs::Metadata)>, Failure> {
     Ok(found)
 }
 
+/// Makes what was written durable while more is written, so that little is left to wait for at the
+/// end. It shares the upload's open file, whose write errors the system tells once: who closes the
+/// upload must hear of them here.
+struct Flusher {
+    wake: SyncSender<()>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl Flusher {
+    fn start(file: &File) -> io::Result<Self> {
+        let file = file.try_clone()?;
+        let (wake, woken) = sync_channel(1);
+        let thread = std::thread::spawn(move || {
+            for () in woken {
+                file.sync_data()?;
+            }
+            Ok(())
+        });
+        Ok(Self { wake, thread })
+    }
+
+    fn end(self) -> io::Result<()> {
+        drop(self.wake);
+        self.thread
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the flushing thread panicked")))
+    }
+}
+
 struct VolumeUpload {
     file: File,
+    /// Until it is closed.
+    flusher: Option<Flusher>,
+    /// Bytes since the flusher was woken.
+    unflushed: usize,
     temporary: PathBuf,
     target: PathBuf,
     directory: PathBuf,
@@ -300,12 +340,22 @@ impl Upload for VolumeUpload {
     fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
         self.file
             .write_all(data)
-            .map_err(|e| failure("writing", &self.target, &e))
+            .map_err(|e| failure("writing", &self.target, &e))?;
+        self.unflushed += data.len();
+        if self.unflushed >= FLUSH
+            && let Some(flusher) = &self.flusher
+            && flusher.wake.try_send(()).is_ok()
+        {
+            self.unflushed = 0;
+        }
+        Ok(())
     }
 
     fn close(&mut self) -> Result<(), Failure> {
-        self.file
-            .sync_all()
+        self.flusher
+            .take()
+            .map_or(Ok(()), Flusher::end)
+            .and_then(|()| self.file.sync_all())
             .map_err(|e| failure("writing", &self.target, &e))
     }
 

@@ -201,6 +201,13 @@ impl MariaDb {
         assert!(child.wait().unwrap().success(), "the dump does not load");
     }
 
+    /// Loads a dump from its file.
+    pub fn load_file(&self, dump: &Path) {
+        let file = std::fs::File::open(dump).unwrap();
+        let status = self.client().stdin(file).status().unwrap();
+        assert!(status.success(), "the dump does not load");
+    }
+
     /// A session that holds what `sql` takes until the result is dropped.
     pub fn hold(&self, sql: &str) -> Held {
         let mut child = self

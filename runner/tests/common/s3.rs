@@ -71,7 +71,7 @@ pub fn moto() -> &'static str {
 }
 
 fn curl(args: &[&str]) -> (bool, Vec<u8>) {
-    let output = Command::new("curl").args(["-sf", "--max-time", "10", "-H", "Authorization: AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20250115/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"]).args(args).output().unwrap();
+    let output = Command::new("curl").args(["-sf", "--max-time", "60", "-H", "Authorization: AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20250115/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"]).args(args).output().unwrap();
     (output.status.success(), output.stdout)
 }
 
