@@ -80,6 +80,7 @@ pub(crate) fn wanted(root: &Command, words: &[String]) -> Wanted {
             &"list" | &"runs" | &"describe" | &"run-now" | &"suspend" | &"resume" | &"delete"
             | &"set" | &"export" | &"health" | &"doctor",
         ) => Wanted::Objects,
+        Some(&"import") => Wanted::Files,
         Some(&"schedule") if path.get(1) == Some(&"next") => Wanted::Objects,
         _ => Wanted::Nothing,
     }
@@ -154,6 +155,7 @@ fn value(arg: &Arg) -> Wanted {
         | "client_key"
         | "certificate_authority"
         | "cache_dir"
+        | "env_file"
         | "output_file" => Wanted::Files,
         _ => Wanted::Nothing,
     }

@@ -7,7 +7,7 @@ use crds::mounts::Mounts;
 use crds::mysql_backup::MysqlBackupSpec;
 use crds::request::Action;
 use crds::run::{ObjectId, RunId, RunSpec, SPEC_VERSION, Trigger};
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSecurityContext, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use crate::cluster::Object;
@@ -91,15 +91,24 @@ pub(crate) fn build(object: &Object, name: &str, image: &str, open: bool) -> Res
             node_selector: Some(spec.node_selector.clone()).filter(|s| !s.is_empty()),
             tolerations: Some(spec.tolerations.clone()).filter(|t| !t.is_empty()),
             affinity: spec.affinity.clone(),
-            security_context: Some(
-                spec.pod_security_context
-                    .clone()
-                    .unwrap_or_else(crds::pod::pod_security),
-            ),
+            security_context: Some(overlay(spec.pod_security_context.as_ref())),
             ..PodSpec::default()
         }),
         ..Pod::default()
     })
+}
+
+/// Our security context with what the object says otherwise.
+fn overlay(user: Option<&PodSecurityContext>) -> PodSecurityContext {
+    let ours = crds::pod::pod_security();
+    let (Ok(mut merged), Ok(user)) = (serde_json::to_value(&ours), serde_json::to_value(user))
+    else {
+        return ours;
+    };
+    if let (Some(merged), Some(user)) = (merged.as_object_mut(), user.as_object()) {
+        merged.extend(user.clone());
+    }
+    serde_json::from_value(merged).unwrap_or(ours)
 }
 
 fn run_spec(

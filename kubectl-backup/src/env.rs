@@ -25,6 +25,15 @@ pub(crate) struct Env {
     pub(crate) path: Option<String>,
 }
 
+/// A variable of the caller's, for a file of the caller's that names it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place where the environment is read"
+)]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 impl Env {
     /// Reads the process's environment.
     #[expect(

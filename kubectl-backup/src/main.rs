@@ -10,6 +10,7 @@ mod complete;
 mod download_pod;
 mod env;
 mod error;
+mod import;
 mod kind;
 mod rbac;
 mod ui;

@@ -94,6 +94,8 @@ pub(crate) static NEEDS: &[Need] = &[
     need("logs", &["get"], "", "pods/log"),
     need("set", &["get", "patch"], BACKUPS, BACKUPS),
     need("diff", &["get", "patch"], BACKUPS, BACKUPS),
+    need("import", &["create", "patch"], BACKUPS, BACKUPS),
+    better("import", &["create", "patch"], "", "secrets"),
     need("export", &["get"], BACKUPS, BACKUPS),
     need("delete", &["get", "delete"], BACKUPS, BACKUPS),
     need("health", &["list"], BACKUPS, BACKUPS),

@@ -15,8 +15,8 @@ mod schedule;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use admin::{
-    Bundle, Completion, Diff, Doctor, Download, Export, Health, HealthOutput, Man, Set, Shell, Top,
-    Verify,
+    Bundle, Completion, Diff, Doctor, Download, Export, Health, HealthOutput, Import, Man, Set,
+    Shell, Top, Verify,
 };
 pub(crate) use connection::Connection;
 pub(crate) use create::{
@@ -92,6 +92,8 @@ pub(crate) enum Verb {
     Set(Box<Set>),
     /// Show what applying a file would change; status 0 same, 1 differs
     Diff(Diff),
+    /// Translate a gobackup.yml into objects, print or apply them
+    Import(Import),
     /// Print objects as one would write them
     Export(Export),
     /// Delete backup objects; what they stored stays unless told otherwise

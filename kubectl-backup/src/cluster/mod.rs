@@ -3,6 +3,7 @@
 mod connect;
 mod exec;
 mod fail;
+mod leftovers;
 mod object;
 mod objects;
 mod pods;
@@ -19,6 +20,7 @@ use crate::error::{Error, Result};
 
 pub(crate) use connect::contexts;
 pub(crate) use fail::{Call, Place};
+pub(crate) use leftovers::{Leftover, What};
 pub(crate) use object::Object;
 pub(crate) use pods::LogOptions;
 pub(crate) use review::Offers;

@@ -264,6 +264,37 @@ impl Cluster {
             .map_err(|e| self.explain(&e, Self::call("patch", kind, Some(&namespace))))
     }
 
+    /// Applies an object of any kind, by its own apiVersion and kind.
+    ///
+    /// # Errors
+    /// What the server refused; another manager owns a field.
+    pub(crate) async fn apply_value(&self, value: &Value, dry_run: bool) -> Result<()> {
+        let object: DynamicObject =
+            serde_json::from_value(value.clone()).map_err(|e| Error::new(Exit::Other, e))?;
+        let kind = value["kind"].as_str().unwrap_or_default();
+        let known = crate::kind::CREATABLE.iter().find(|k| k.kind == kind);
+        let resource = match known {
+            Some(kind) => kind.api_resource(),
+            None => kube::core::ApiResource::erase::<k8s_openapi::api::core::v1::Secret>(&()),
+        };
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &self.namespace, &resource);
+        let params = PatchParams {
+            dry_run,
+            ..PatchParams::apply(crds::labels::PLUGIN_MANAGER)
+        };
+        let call = Call {
+            verb: "patch",
+            resource: &resource.plural,
+            kind: known.copied(),
+            namespace: Some(&self.namespace),
+        };
+        api.patch(&object.name_any(), &params, &Patch::Apply(&object))
+            .await
+            .map(|_| ())
+            .map_err(|e| self.explain(&e, call))
+    }
+
     /// Deletes an object; its Jobs go with it, what they stored stays.
     ///
     /// # Errors

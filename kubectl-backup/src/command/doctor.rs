@@ -18,20 +18,27 @@ use crate::view::table::sanitise;
 /// Status 1 if something is wrong.
 pub(crate) async fn run(context: &Context, args: &Doctor) -> Result<()> {
     let mut report = Report::default();
+    let mut outcome = Ok(());
     match context.cluster().await {
-        Ok(cluster) => examine(context, &cluster, args, &mut report).await,
+        Ok(cluster) => outcome = examine(context, &cluster, args, &mut report).await,
         Err(error) => report.failed(Verdict::Bad, "configuration", &error),
     }
     context
         .ui
         .out(&render(&report, args.output, context.ui.ascii()))?;
+    outcome?;
     if report.findings.iter().any(|f| f.verdict == Verdict::Bad) {
         return Err(Error::silent(Exit::Other));
     }
     Ok(())
 }
 
-async fn examine(context: &Context, cluster: &Cluster, args: &Doctor, report: &mut Report) {
+async fn examine(
+    context: &Context,
+    cluster: &Cluster,
+    args: &Doctor,
+    report: &mut Report,
+) -> Result<()> {
     report.add(
         Verdict::Good,
         format!(
@@ -48,14 +55,14 @@ async fn examine(context: &Context, cluster: &Cluster, args: &Doctor, report: &m
         ),
         Err(error) => {
             report.failed(Verdict::Bad, "API server", &error);
-            return;
+            return Ok(());
         }
     }
     clock(context, cluster, report).await;
     kinds(cluster, report).await;
     operator(cluster, report).await;
     rights(cluster, report).await;
-    objects(context, cluster, args, report).await;
+    objects(context, cluster, args, report).await
 }
 
 async fn clock(context: &Context, cluster: &Cluster, report: &mut Report) {
@@ -211,7 +218,12 @@ async fn rights(cluster: &Cluster, report: &mut Report) {
     }
 }
 
-async fn objects(context: &Context, cluster: &Cluster, args: &Doctor, report: &mut Report) {
+async fn objects(
+    context: &Context,
+    cluster: &Cluster,
+    args: &Doctor,
+    report: &mut Report,
+) -> Result<()> {
     let found = match &args.name {
         Some(name) => match Target::parse(name) {
             Ok(target) => cluster.find(&target).await.map(|object| vec![object]),
@@ -228,7 +240,10 @@ async fn objects(context: &Context, cluster: &Cluster, args: &Doctor, report: &m
     };
     let found = match found {
         Ok(found) => found,
-        Err(error) => return report.failed(Verdict::Bad, "objects", &error),
+        Err(error) => {
+            report.failed(Verdict::Bad, "objects", &error);
+            return Ok(());
+        }
     };
     for object in &found {
         secrets(cluster, object, report).await;
@@ -252,6 +267,7 @@ async fn objects(context: &Context, cluster: &Cluster, args: &Doctor, report: &m
             probe(context, cluster, object, report).await;
         }
     }
+    super::leftovers::examine(context, cluster, &found, args.fix, report).await
 }
 
 /// Secrets the object names exist. Their content is not read.

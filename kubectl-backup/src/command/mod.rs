@@ -12,6 +12,8 @@ mod doctor;
 mod download;
 mod export;
 mod health;
+mod import;
+mod leftovers;
 mod list;
 mod logs;
 mod overview;
@@ -141,6 +143,7 @@ pub(crate) async fn run(verb: Verb, context: &Context) -> Result<()> {
         Verb::Restore(args) => restore::run(context, &args).await,
         Verb::Download(args) => download::run(context, &args).await,
         Verb::Set(args) => set::run(context, &args).await,
+        Verb::Import(args) => import::run(context, &args).await,
         Verb::Diff(args) => diff::run(context, &args).await,
         Verb::Export(args) => export::run(context, &args).await,
         Verb::Health(args) => health::run(context, &args).await,

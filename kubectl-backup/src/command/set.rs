@@ -86,12 +86,13 @@ async fn one(
     object: &Object,
     spec: &Map<String, Value>,
 ) -> Result<bool> {
-    if *object.kind != MYSQL {
-        return Err(Error::usage(format!(
-            "{}: set changes MysqlBackups; edit this one with kubectl edit",
-            object.full_name()
-        )));
-    }
+    let family;
+    let spec = if *object.kind == MYSQL {
+        spec
+    } else {
+        family = gobackup(args, object)?;
+        &family
+    };
     let mut after = object.clone();
     merge(&mut after.object.data["spec"], &Value::Object(spec.clone()));
     check(&after)?;
@@ -121,8 +122,70 @@ async fn one(
     Ok(true)
 }
 
+/// The same in the fields of gobackup.io: the schedule is an object, and each storage keeps a count.
+fn gobackup(args: &Set, object: &Object) -> Result<Map<String, Value>> {
+    let name = object.full_name();
+    if !object.spec()["storageRefs"].is_array() {
+        return Err(Error::usage(format!(
+            "{name} has its fields outside of spec, as older generations did"
+        ))
+        .hint("change it with kubectl edit"));
+    }
+    let mut spec = Map::new();
+    let text = |value: &String| match value.as_str() {
+        "" => Value::Null,
+        value => value.into(),
+    };
+    let mut schedule = Map::new();
+    if let Some(cron) = &args.schedule {
+        schedule.insert("cron".to_owned(), text(cron));
+    }
+    if let Some(zone) = &args.time_zone {
+        schedule.insert("timeZone".to_owned(), text(zone));
+    }
+    if let Some(policy) = args.concurrency_policy {
+        schedule.insert("concurrencyPolicy".to_owned(), format!("{policy:?}").into());
+    }
+    if !schedule.is_empty() {
+        spec.insert("schedule".to_owned(), schedule.into());
+    }
+    if let Some(image) = &args.image {
+        spec.insert("job".to_owned(), json!({ "image": text(image) }));
+    }
+    if !args.databases.is_empty() {
+        let names = args.databases.iter();
+        let refs = names.map(|name| json!({ "name": name })).collect();
+        spec.insert("databaseRefs".to_owned(), refs);
+    }
+    if let Some(rules) = build::retention(&args.retention)? {
+        let alone = crds::mysql_backup::Retention {
+            keep_last: rules.keep_last,
+            ..Default::default()
+        };
+        let (true, Some(keep)) = (rules == alone, rules.keep_last) else {
+            return Err(Error::usage(format!(
+                "{name} keeps a count on each storage: use --retention keep-last=N"
+            )));
+        };
+        let mut refs = object.spec()["storageRefs"].clone();
+        for storage in refs.as_array_mut().into_iter().flatten() {
+            storage["keep"] = keep.into();
+        }
+        spec.insert("storageRefs".to_owned(), refs);
+    }
+    Ok(spec)
+}
+
 /// The rules operator and webhook use.
 fn check(object: &Object) -> Result<()> {
+    let schedule = &object.spec()["schedule"];
+    if *object.kind != MYSQL
+        && let Some(cron) = schedule["cron"].as_str()
+    {
+        return crds::schedule::Schedule::parse(cron, schedule["timeZone"].as_str())
+            .map(|_| ())
+            .map_err(|e| Error::usage(format!("{}: {e}", object.full_name())));
+    }
     let spec = serde_json::from_value::<crds::MysqlBackupSpec>(object.spec().clone());
     let Ok(spec) = spec else { return Ok(()) };
     let problems = crds::validate::mysql_backup(&spec);

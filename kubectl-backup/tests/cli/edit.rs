@@ -219,3 +219,47 @@ fn a_bundle_holds_everything_but_secrets() {
     );
     assert!(!text.contains("S3cr3t-marker"), "{text}");
 }
+
+#[test]
+fn set_in_the_fields_of_gobackup() {
+    let fake = Fake::start();
+    fake.install("backups");
+    fake.put(json!({
+        "apiVersion": "gobackup.io/v1", "kind": "Backup",
+        "metadata": { "name": "nightly", "namespace": "prod", "uid": "u" },
+        "spec": {
+            "databaseRefs": [{ "name": "a" }], "storageRefs": [{ "name": "s", "keep": 3 }, { "name": "t" }],
+            "schedule": { "cron": "0 1 * * *" },
+        },
+    }));
+    let config = Config::new(&fake);
+    config
+        .run(&[
+            "set",
+            "backup/nightly",
+            "--schedule",
+            "0 2 * * *",
+            "--time-zone",
+            "Europe/Berlin",
+            "--concurrency-policy",
+            "Forbid",
+            "--retention",
+            "keep-last=9",
+            "--databases",
+            "a,b",
+        ])
+        .ok();
+    assert_eq!(
+        fake.get("prod", "nightly").unwrap()["spec"],
+        json!({
+            "databaseRefs": [{ "name": "a" }, { "name": "b" }],
+            "storageRefs": [{ "name": "s", "keep": 9 }, { "name": "t", "keep": 9 }],
+            "schedule": { "cron": "0 2 * * *", "timeZone": "Europe/Berlin", "concurrencyPolicy": "Forbid" },
+        })
+    );
+    config
+        .run(&["set", "backup/nightly", "--retention", "keep-daily=9"])
+        .fails(2, "error: backup.gobackup.io/nightly keeps a count on each storage: use --retention keep-last=N");
+    let bad = config.run(&["set", "backup/nightly", "--schedule", "61 * * * *"]);
+    assert_eq!(bad.code, Some(2), "{bad:?}");
+}

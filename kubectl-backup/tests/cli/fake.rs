@@ -315,7 +315,7 @@ async fn handle(State(shared): State<Shared>, request: Request) -> Response {
                 name,
             ),
         ),
-        ["apis", group, "v1", rest @ ..] if *group == "batch.isekiro.com" => {
+        ["apis", "batch.isekiro.com" | "gobackup.io", "v1", rest @ ..] => {
             let (namespace, rest) = match rest {
                 ["namespaces", namespace, rest @ ..] => (Some(*namespace), rest),
                 rest => (None, rest),

@@ -29,6 +29,7 @@ Commands:
   logs        Print the log of a run
   set         Change schedule, retention and the like
   diff        Show what applying a file would change; status 0 same, 1 differs
+  import      Translate a gobackup.yml into objects, print or apply them
   export      Print objects as one would write them
   delete      Delete backup objects; what they stored stays unless told otherwise
   schedule    Explain schedules, and preview their runs

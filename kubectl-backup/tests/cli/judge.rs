@@ -289,3 +289,114 @@ fn doctor_has_the_operator_try_database_and_store() {
     let ran = Config::new(&fake).run(&["verify", "shop"]);
     assert_eq!(ran.code, Some(4), "{ran:?}");
 }
+
+#[test]
+fn what_other_operators_left_is_told_and_only_that_is_removed() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily" }),
+        Value::Null,
+    ));
+    let owned = |name: &str, uid: &str, more: Value| {
+        let mut object = json!({
+            "metadata": {
+                "name": name, "namespace": "prod", "uid": format!("u-{name}"), "resourceVersion": "7",
+                "ownerReferences": [{ "apiVersion": "x/v1", "kind": "X", "name": "x", "uid": uid, "controller": true }],
+            },
+        });
+        object
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        object
+    };
+    let done = json!({ "status": { "conditions": [{ "type": "Complete", "status": "True" }] } });
+    let mut ours = owned("ours", "uid-shop", json!({}));
+    ours["metadata"]["labels"] = json!({ "app.kubernetes.io/managed-by": "backup-operator" });
+    fake.items(
+        "/apis/batch/v1/namespaces/prod/cronjobs",
+        json!([
+            owned(
+                "shop",
+                "uid-shop",
+                json!({ "spec": { "suspend": false, "schedule": "", "jobTemplate": {} } })
+            ),
+            owned("theirs", "uid-other", json!({}))
+        ]),
+    );
+    fake.items(
+        "/apis/batch/v1/namespaces/prod/jobs",
+        json!([
+            owned("shop-1", "uid-shop", done),
+            owned("shop-2", "uid-shop", json!({})),
+            ours
+        ]),
+    );
+    fake.items(
+        "/api/v1/namespaces/prod/secrets",
+        json!([
+            owned("shop", "uid-shop", json!({})),
+            owned("login", "uid-other", json!({}))
+        ]),
+    );
+    for path in [
+        "/apis/batch/v1/namespaces/prod/cronjobs/shop",
+        "/apis/batch/v1/namespaces/prod/jobs/shop-1",
+        "/api/v1/namespaces/prod/secrets/shop",
+    ] {
+        fake.path(
+            path,
+            json!({ "kind": "Status", "apiVersion": "v1", "status": "Success" }),
+        );
+    }
+    let config = Config::new(&fake);
+    let ran = config.run(&["doctor"]);
+    for line in [
+        "✖ mysqlbackup/shop: cronjob/shop still starts backups beside this operator\n    fix: kubectl backup doctor --fix\n",
+        "⚠ mysqlbackup/shop: job/shop-1 of another operator is left over\n",
+        "⚠ mysqlbackup/shop: job/shop-2 of another operator has not finished\n    fix: let it end; it is not touched\n",
+        "⚠ mysqlbackup/shop: secret/shop is left over and holds credentials in plain text\n",
+    ] {
+        assert!(ran.out.contains(line), "{line}\n{}", ran.out);
+    }
+    for absent in ["theirs", "login", "ours"] {
+        assert!(!ran.out.contains(absent), "{}", ran.out);
+    }
+    assert_eq!(
+        config.run(&["doctor", "--fix"]).code,
+        Some(2),
+        "it wants consent"
+    );
+    let deletes = |fake: &Fake| -> Vec<(String, Value)> {
+        let seen = fake.seen().into_iter().filter(|s| s.method == "DELETE");
+        seen.map(|s| (s.path, s.body["preconditions"].clone()))
+            .collect()
+    };
+    assert_eq!(deletes(&fake), []);
+    let ran = config.run(&["doctor", "--fix", "--yes"]);
+    assert!(
+        ran.out.contains("✔ fix: cronjob/shop removed\n"),
+        "{}",
+        ran.out
+    );
+    let as_seen = |name: &str| json!({ "uid": format!("u-{name}"), "resourceVersion": "7" });
+    assert_eq!(
+        deletes(&fake),
+        [
+            (
+                "/apis/batch/v1/namespaces/prod/cronjobs/shop".to_owned(),
+                as_seen("shop")
+            ),
+            (
+                "/apis/batch/v1/namespaces/prod/jobs/shop-1".to_owned(),
+                as_seen("shop-1")
+            ),
+            (
+                "/api/v1/namespaces/prod/secrets/shop".to_owned(),
+                as_seen("shop")
+            ),
+        ]
+    );
+}

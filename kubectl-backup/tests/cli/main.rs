@@ -15,6 +15,7 @@ mod describe;
 mod edit;
 mod fake;
 mod help;
+mod import;
 mod judge;
 mod list;
 mod restore;

@@ -17,6 +17,7 @@ struct Terminal {
     child: Child,
     keys: std::process::ChildStdin,
     screen: Arc<Mutex<String>>,
+    reader: std::thread::JoinHandle<()>,
     read: usize,
 }
 
@@ -44,7 +45,7 @@ impl Terminal {
         let mut out = child.stdout.take().unwrap();
         let screen = Arc::new(Mutex::new(String::new()));
         let shown = screen.clone();
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(n @ 1..) = out.read(&mut buffer) {
                 shown
@@ -57,6 +58,7 @@ impl Terminal {
             child,
             keys,
             screen,
+            reader,
             read: 0,
         }
     }
@@ -94,7 +96,8 @@ impl Terminal {
 
     fn end(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
-        std::thread::sleep(Duration::from_millis(50));
+        // Its end of the terminal is closed: the reader comes to an end.
+        self.reader.join().unwrap();
         let screen = self.screen.lock().unwrap().clone();
         (code, screen)
     }

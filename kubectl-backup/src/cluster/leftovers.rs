@@ -1,0 +1,298 @@
+//! What other operators left: found by owner's UID, removed only as it was found.
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
+    WebhookClientConfig,
+};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{DeleteParams, ListParams, Preconditions, PropagationPolicy};
+use kube::core::{ApiResource, NamespaceResourceScope};
+use kube::{Api, Resource};
+
+use super::Cluster;
+use super::fail::{Call, is_missing_object};
+use crate::error::Result;
+
+/// What a leftover is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// A CronJob that starts Jobs.
+    LiveCronJob,
+    /// A CronJob that is suspended.
+    CronJob,
+    /// A Job that is not ours and has not finished.
+    LiveJob,
+    /// A Job that is not ours and has finished.
+    Job,
+    /// A Secret with a rendered configuration.
+    Secret,
+}
+
+impl What {
+    /// The resource, as kubectl names it.
+    pub(crate) fn resource(self) -> &'static str {
+        match self {
+            Self::LiveCronJob | Self::CronJob => "cronjob",
+            Self::LiveJob | Self::Job => "job",
+            Self::Secret => "secret",
+        }
+    }
+}
+
+/// An object that belongs to one of the users' objects and is not this operator's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Leftover {
+    /// What it is.
+    pub(crate) what: What,
+    /// Its namespace.
+    pub(crate) namespace: String,
+    /// Its name.
+    pub(crate) name: String,
+    /// UID of its owner.
+    pub(crate) owner: String,
+    uid: String,
+    version: String,
+}
+
+/// An operator or webhook that speaks for our groups and is not ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stranger {
+    /// The resource, as kubectl names it.
+    pub(crate) resource: &'static str,
+    /// Namespace, where it has one.
+    pub(crate) namespace: Option<String>,
+    /// Its name.
+    pub(crate) name: String,
+}
+
+/// UID of the controlling owner.
+fn owner(metadata: &ObjectMeta) -> Option<&str> {
+    let owners = metadata.owner_references.as_ref()?;
+    let owner = owners.iter().find(|o| o.controller == Some(true))?;
+    Some(&owner.uid)
+}
+
+fn leftover(what: What, metadata: &ObjectMeta) -> Option<Leftover> {
+    Some(Leftover {
+        what,
+        namespace: metadata.namespace.clone()?,
+        name: metadata.name.clone()?,
+        owner: owner(metadata)?.to_owned(),
+        uid: metadata.uid.clone()?,
+        version: metadata.resource_version.clone()?,
+    })
+}
+
+fn is_ours(metadata: &ObjectMeta) -> bool {
+    let labels = metadata.labels.as_ref();
+    let by = labels.and_then(|l| l.get(crds::labels::MANAGED_BY));
+    by.is_some_and(|by| by == crds::labels::MANAGER)
+}
+
+fn is_finished(job: &Job) -> bool {
+    let conditions = job.status.as_ref().and_then(|s| s.conditions.as_ref());
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|c| c.status == "True" && matches!(c.type_.as_str(), "Complete" | "Failed"))
+}
+
+fn call<'a>(verb: &'a str, resource: &'a str, namespace: Option<&'a str>) -> Call<'a> {
+    Call {
+        verb,
+        resource,
+        kind: None,
+        namespace,
+    }
+}
+
+impl Cluster {
+    async fn whole<K>(&self, namespace: &str, resource: &str) -> Result<Vec<K>>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let list = api.list(&ListParams::default()).await;
+        list.map(|l| l.items)
+            .map_err(|e| self.explain(&e, call("list", resource, Some(namespace))))
+    }
+
+    /// CronJobs and Jobs of the namespace that one of the owners controls and that are not ours.
+    ///
+    /// # Errors
+    /// What the server refused.
+    pub(crate) async fn foreign_jobs(
+        &self,
+        namespace: &str,
+        owners: &[String],
+    ) -> Result<Vec<Leftover>> {
+        let owned = |m: &ObjectMeta| owner(m).is_some_and(|uid| owners.iter().any(|o| o == uid));
+        let mut found = vec![];
+        for cron in self.whole::<CronJob>(namespace, "cronjobs").await? {
+            let suspended = cron.spec.as_ref().is_some_and(|s| s.suspend == Some(true));
+            let what = if suspended {
+                What::CronJob
+            } else {
+                What::LiveCronJob
+            };
+            found.extend(leftover(what, &cron.metadata).filter(|_| owned(&cron.metadata)));
+        }
+        for job in self.whole::<Job>(namespace, "jobs").await? {
+            if !owned(&job.metadata) || is_ours(&job.metadata) {
+                continue;
+            }
+            let what = if is_finished(&job) {
+                What::Job
+            } else {
+                What::LiveJob
+            };
+            found.extend(leftover(what, &job.metadata));
+        }
+        Ok(found)
+    }
+
+    /// Secrets of the namespace that one of the owners controls; their content is not read.
+    ///
+    /// # Errors
+    /// What the server refused.
+    pub(crate) async fn owned_secrets(
+        &self,
+        namespace: &str,
+        owners: &[String],
+    ) -> Result<Vec<Leftover>> {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let list = api
+            .list_metadata(&ListParams::default())
+            .await
+            .map_err(|e| self.explain(&e, call("list", "secrets", Some(namespace))))?;
+        let owned = |m: &ObjectMeta| owner(m).is_some_and(|uid| owners.iter().any(|o| o == uid));
+        Ok(list
+            .items
+            .iter()
+            .filter(|s| owned(&s.metadata) && !is_ours(&s.metadata))
+            .filter_map(|s| leftover(What::Secret, &s.metadata))
+            .collect())
+    }
+
+    /// Removes a leftover, if it is still what was seen; Jobs of a CronJob stay and end by themselves.
+    ///
+    /// # Errors
+    /// It changed meanwhile; what the server refused.
+    pub(crate) async fn remove(&self, leftover: &Leftover) -> Result<()> {
+        let resource = match leftover.what {
+            What::LiveCronJob | What::CronJob => ApiResource::erase::<CronJob>(&()),
+            What::LiveJob | What::Job => ApiResource::erase::<Job>(&()),
+            What::Secret => ApiResource::erase::<Secret>(&()),
+        };
+        let api: Api<kube::api::DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &leftover.namespace, &resource);
+        let propagation = match leftover.what {
+            What::LiveCronJob | What::CronJob => PropagationPolicy::Orphan,
+            _ => PropagationPolicy::Background,
+        };
+        let params = DeleteParams {
+            propagation_policy: Some(propagation),
+            preconditions: Some(Preconditions {
+                uid: Some(leftover.uid.clone()),
+                resource_version: Some(leftover.version.clone()),
+            }),
+            ..DeleteParams::default()
+        };
+        match api.delete(&leftover.name, &params).await {
+            Ok(_) => Ok(()),
+            Err(e) if is_missing_object(&e) => Ok(()),
+            Err(e) => {
+                let call = call("delete", &resource.plural, Some(&leftover.namespace));
+                Err(self.explain(&e, call))
+            }
+        }
+    }
+
+    /// Deployments of other operators for our kinds, and webhooks for our groups that are not
+    /// ours; what may not be listed is left out.
+    pub(crate) async fn strangers(&self) -> Vec<Stranger> {
+        let all = ListParams::default();
+        let deployments: Api<Deployment> = Api::all(self.client.clone());
+        let validating: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
+        let mutating: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
+        let (deployments, validating, mutating) = tokio::join!(
+            deployments.list(&all),
+            validating.list(&all),
+            mutating.list(&all)
+        );
+        let mut found = vec![];
+        for deployment in deployments.map(|l| l.items).unwrap_or_default() {
+            let scaled = deployment.spec.as_ref().and_then(|s| s.replicas) != Some(0);
+            if scaled && is_old_operator(&deployment) {
+                found.extend(stranger("deployment", &deployment.metadata));
+            }
+        }
+        for hook in validating.map(|l| l.items).unwrap_or_default() {
+            let hooks = hook.webhooks.unwrap_or_default();
+            let mut each = hooks.iter().map(|h| (&h.rules, &h.client_config));
+            if each.any(|(rules, client)| is_foreign_hook(rules.as_ref(), client)) {
+                found.extend(stranger("validatingwebhookconfiguration", &hook.metadata));
+            }
+        }
+        for hook in mutating.map(|l| l.items).unwrap_or_default() {
+            let hooks = hook.webhooks.unwrap_or_default();
+            let mut each = hooks.iter().map(|h| (&h.rules, &h.client_config));
+            if each.any(|(rules, client)| is_foreign_hook(rules.as_ref(), client)) {
+                found.extend(stranger("mutatingwebhookconfiguration", &hook.metadata));
+            }
+        }
+        found
+    }
+}
+
+fn stranger(resource: &'static str, metadata: &ObjectMeta) -> Option<Stranger> {
+    Some(Stranger {
+        resource,
+        namespace: metadata.namespace.clone(),
+        name: metadata.name.clone()?,
+    })
+}
+
+/// By the image: gobackup-operator's, or one that is named for the original MysqlBackup's.
+fn is_old_operator(deployment: &Deployment) -> bool {
+    let pod = deployment
+        .spec
+        .as_ref()
+        .and_then(|s| s.template.spec.as_ref());
+    let containers = pod.map(|p| p.containers.as_slice()).unwrap_or_default();
+    containers
+        .iter()
+        .filter_map(|c| c.image.as_deref())
+        .any(|image| {
+            let path = image.split('@').next().unwrap_or_default();
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let name = name.split(':').next().unwrap_or_default();
+            matches!(
+                name,
+                "gobackup-operator" | "mysqlbackup-operator" | "mysqlbackup-controller"
+            )
+        })
+}
+
+/// A webhook for one of our groups behind a service that is not our operator's.
+fn is_foreign_hook(rules: Option<&Vec<RuleWithOperations>>, client: &WebhookClientConfig) -> bool {
+    const GROUPS: [&str; 4] = [
+        crds::GROUP,
+        "gobackup.io",
+        "database.gobackup.io",
+        "storage.gobackup.io",
+    ];
+    let ours = rules.into_iter().flatten().any(|rule| {
+        let groups = rule.api_groups.as_deref().unwrap_or_default();
+        groups.iter().any(|g| GROUPS.contains(&g.as_str()))
+    });
+    let service = client.service.as_ref().map(|s| s.name.as_str());
+    ours && !service
+        .is_some_and(|name| name.contains("backup-operator") && !name.contains("gobackup"))
+}
