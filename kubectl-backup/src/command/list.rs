@@ -13,8 +13,8 @@ use super::select::none_found;
 use crate::cli::{Connection, Format, List, Output};
 use crate::cluster::{Change, Cluster, Event, Object, Query, contexts};
 use crate::error::{Error, Kind as Exit, Result};
-use crate::kind::{KINDS, Kind, Target};
-use crate::view::list::{Row, Shape, rows, sort, table};
+use crate::kind::{KINDS, Kind, RESTORE, Target};
+use crate::view::list::{Row, Shape, plain, rows, sort, table};
 use crate::view::output;
 
 /// What the arguments name.
@@ -28,6 +28,11 @@ struct Wanted {
 /// # Errors
 /// What the server refused; a named object that does not exist.
 pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
+    if let [word] = args.names.as_slice()
+        && crate::kind::is_restore(word)
+    {
+        return restores(context, args).await;
+    }
     let wanted = wanted(&args.names)?;
     if args.all_contexts || !args.contexts.is_empty() {
         return fleet(context, args, &wanted.kinds).await;
@@ -61,6 +66,46 @@ pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
                 format,
                 args.no_headers,
             )?)
+        }
+    }
+}
+
+/// Restores, as the server draws them: they have no schedule.
+async fn restores(context: &Context, args: &List) -> Result<()> {
+    let schedules = args.suspended || args.failed || args.running || args.stale;
+    if args.watch || schedules || args.sort_by.is_some() || !args.contexts.is_empty() {
+        return Err(Error::usage(
+            "restores have no schedule: list them without filters, order, contexts and -w",
+        ));
+    }
+    let cluster = context.cluster().await?;
+    let query = query(&cluster, args);
+    match &args.output {
+        Output::Table | Output::Wide => {
+            let Some(found) = cluster.table(&RESTORE, &query).await? else {
+                return Err(cluster.none_installed(&[&RESTORE]));
+            };
+            if found.rows.is_empty() {
+                context.ui.note("No restores found.");
+            }
+            let wide = args.output == Output::Wide;
+            let table = plain(&found, args.all_namespaces, wide);
+            context.ui.table(&table, args.no_headers)
+        }
+        output => {
+            let objects = cluster.all_objects(&[&RESTORE], &query).await?;
+            let Output::Print(format) = output else {
+                let names: String = objects.iter().map(|o| o.full_name() + "\n").collect();
+                return context.ui.out(&names);
+            };
+            let items = objects
+                .iter()
+                .map(|o| o.to_value(args.show_managed_fields))
+                .collect();
+            let list = output::list(items);
+            context
+                .ui
+                .out(&output::formatted(&list, format, args.no_headers)?)
         }
     }
 }

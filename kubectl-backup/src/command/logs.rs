@@ -21,6 +21,24 @@ use crate::view::pod::{Stage, container, stage};
 /// No such run; a run whose pods are gone.
 pub(crate) async fn run(context: &Context, args: &Logs) -> Result<()> {
     let cluster = context.cluster().await?;
+    if let Some(name) = args.name.as_deref().and_then(super::restore::named) {
+        let object = super::restore::find(&cluster, name).await?;
+        let namespace = object.namespace();
+        let pod = match super::restore::status(&object).job {
+            Some(job) => cluster.pods(&namespace, &job).await?.pop(),
+            None => None,
+        };
+        let pod = pod.ok_or_else(|| {
+            Error::new(
+                Exit::NotFound,
+                format!(
+                    "{} has no pod: it has not begun, or its pod is gone",
+                    object.full_name()
+                ),
+            )
+        })?;
+        return print(context, &cluster, args, &namespace, &pod).await;
+    }
     let (object, name) = match &args.name {
         Some(name) => {
             let (object, run) = find_run(&cluster, name).await?;

@@ -162,6 +162,45 @@ fn status(row: &Row, suspended: bool, running: bool) -> &'static str {
     }
 }
 
+/// The table of another kind, as the server draws it, with titles without blanks.
+pub(crate) fn plain(table: &ServerTable, namespace: bool, wide: bool) -> Table {
+    let columns: Vec<(usize, String)> = table
+        .column_definitions
+        .iter()
+        .enumerate()
+        .filter(|(_, column)| wide || column.priority == 0)
+        .map(|(index, column)| (index, column.name.to_uppercase().replace(' ', "-")))
+        .collect();
+    let mut header: Vec<&str> = columns.iter().map(|(_, name)| name.as_str()).collect();
+    if namespace {
+        header.insert(0, "NAMESPACE");
+    }
+    let mut plain = Table::new(&header);
+    for row in &table.rows {
+        let mut cells = vec![];
+        if namespace {
+            let object = row.object.as_ref();
+            cells.push(
+                object
+                    .map(|o| o.metadata.namespace.clone())
+                    .unwrap_or_default(),
+            );
+        }
+        cells.extend(
+            columns
+                .iter()
+                .map(|(index, _)| match row.cells.get(*index) {
+                    None | Some(Value::Null) => "<none>".to_owned(),
+                    Some(Value::String(text)) if text.is_empty() => "<none>".to_owned(),
+                    Some(Value::String(text)) => text.clone(),
+                    Some(value) => value.to_string(),
+                }),
+        );
+        plain.push(cells);
+    }
+    plain
+}
+
 /// Puts rows in order; those without a value come last.
 pub(crate) fn sort(rows: &mut [Row], by: SortBy) {
     let took = |row: &Row| row.last_run.zip(row.last_end).map(|(from, to)| to - from);

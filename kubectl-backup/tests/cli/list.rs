@@ -444,3 +444,25 @@ fn a_watch_names_its_events() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+#[test]
+fn selectors_are_the_servers_business() {
+    let fake = Fake::start();
+    four(&fake);
+    let config = Config::new(&fake);
+    config
+        .run(&[
+            "list",
+            "mbk",
+            "-A",
+            "-l",
+            "team in (a,b)",
+            "--field-selector",
+            "metadata.name=shop",
+        ])
+        .ok();
+    let seen = fake.seen();
+    assert_eq!(seen[0].path, "/apis/batch.isekiro.com/v1/mysqlbackups");
+    assert_eq!(seen[0].query["labelSelector"], "team in (a,b)");
+    assert_eq!(seen[0].query["fieldSelector"], "metadata.name=shop");
+}

@@ -207,3 +207,34 @@ spec:
     ]);
     assert_eq!(both.code, Some(2), "{both:?}");
 }
+
+#[test]
+fn restores_are_listed_and_their_logs_read() {
+    let (fake, config) = cluster(good("would"), bad("Timeout", "too late"));
+    let none = config.run(&["list", "mysqlbackup/shop", "-o", "name"]).ok();
+    assert_eq!(none.out, "mysqlbackup.batch.isekiro.com/shop\n");
+    fake.put(json!({
+        "apiVersion": "batch.isekiro.com/v1", "kind": "Restore",
+        "metadata": { "name": "r", "namespace": "prod", "uid": "u" },
+        "spec": {}, "status": { "phase": "Failed", "job": "r-job" },
+    }));
+    fake.pod(
+        json!({
+            "metadata": { "name": "r-job-x", "namespace": "prod" },
+            "spec": { "containers": [{ "name": "backup" }] },
+            "status": { "containerStatuses": [{ "name": "backup", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": { "terminated": { "exitCode": 6 } } }] },
+        }),
+        "too late\n",
+    );
+    assert_eq!(config.run(&["logs", "restore/r"]).ok().out, "too late\n");
+    let table = config.run(&["list", "restores"]).ok();
+    assert!(table.out.starts_with("NAME "), "{}", table.out);
+    config.run(&["list", "restores", "--failed"]).fails(
+        2,
+        "error: restores have no schedule: list them without filters, order, contexts and -w",
+    );
+    config.run(&["logs", "restore/nobody"]).fails(
+        5,
+        "Error from server (NotFound): restores.batch.isekiro.com \"nobody\" not found in namespace \"prod\".",
+    );
+}

@@ -138,6 +138,7 @@ mod tests {
             ("{['Name']}", "jsonpath"),
             ("{.Labels.web/html}", "15"),
             ("{.Labels['web/html']}", "15"),
+            ("{['Labels.web/html']}", "15"),
             (r"{.Labels.web/html}{.Labels.k8s\-app}", "1520"),
             ("{.Employees.*}", "clerk manager"),
             ("{.Labels}", r#"{"engieer":10,"k8s-app":20,"web/html":15}"#),

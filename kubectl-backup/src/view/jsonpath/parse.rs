@@ -202,6 +202,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// A key in quotes: a path of its own, in which a dot that belongs to a name is `\.`.
+    fn key(&mut self) -> Result<&'a str, String> {
+        let quote = self.next();
+        let start = self.at;
+        loop {
+            let c = self.next().ok_or("unterminated array")?;
+            if Some(c) == quote {
+                return Ok(self.text.get(start..self.at - 1).unwrap_or_default());
+            }
+        }
+    }
+
     /// The inside of `[…]`.
     fn array(&mut self) -> Result<Step, String> {
         if self.rest().starts_with("?(") {
@@ -215,7 +227,7 @@ impl<'a> Cursor<'a> {
                     break;
                 }
                 '"' | '\'' => {
-                    parts.push(vec![Step::Field(self.quoted()?)]);
+                    parts.push(expression(&format!(".{}", self.key()?))?);
                     while self.peek().is_some_and(char::is_whitespace) {
                         self.next();
                     }
