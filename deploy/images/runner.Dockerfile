@@ -1,10 +1,35 @@
 # The program in backup Jobs, with the database clients it drives, and the MariaDB server that verifications by restore
 # fill and throw away (mariadb-server-core: the server alone). `make docker-build` links the program statically and puts
 # it into the build context, so that this file builds unchanged with docker and with buildah.
+
+# MySQL's own client, which bookworm lacks: from sid with the libraries it links to, in a directory of its own. Packages
+# are checked by Debian's signature; its date is not, because a mirror may be a snapshot.
+FROM debian:bookworm-slim AS mysql
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends patchelf \
+ && mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1) \
+ && mkdir -p /sid/lists/partial /sid/archives/partial /sid/root /opt/mysql/bin && : >/sid/status \
+ && echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >/sid/sources.list \
+ && printf '%s;\n' 'Dir::Etc::SourceList "/sid/sources.list"' 'Dir::Etc::SourceParts "/dev/null"' 'Dir::State::Lists "/sid/lists"' \
+      'Dir::State::Status "/sid/status"' 'Dir::Cache::Archives "/sid/archives"' 'Dir::Cache::pkgcache ""' \
+      'Dir::Cache::srcpkgcache ""' 'APT::Sandbox::User "root"' 'Acquire::Check-Valid-Until "false"' 'APT::Install-Recommends "false"' >/sid/apt.conf \
+ && export APT_CONFIG=/sid/apt.conf && apt-get update && apt-get install -y --download-only mysql-client-core \
+ && for file in /sid/archives/*.deb; do dpkg-deb -x "$file" /sid/root || exit 1; done \
+ && cp -a /sid/root/usr/lib/*-linux-gnu /opt/mysql/lib && loader=$(basename /opt/mysql/lib/ld-linux-*.so.*) \
+ && for name in mysqldump mysql; do cp "/sid/root/usr/bin/$name" /opt/mysql/bin/ \
+      && patchelf --set-interpreter "/opt/mysql/lib/$loader" --force-rpath --set-rpath /opt/mysql/lib "/opt/mysql/bin/$name" \
+      && "/opt/mysql/bin/$name" --version || exit 1; done \
+ && rm -rf /opt/mysql/lib/gconv /opt/mysql/lib/perl* \
+ && mkdir /opt/mysql/plugin && cp /sid/root/usr/lib/mysql/plugin/*_password.so /opt/mysql/plugin/
+
 FROM debian:bookworm-slim
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends mariadb-client mariadb-server-core postgresql-client redis-tools etcd-client lzip lzop ncompress ca-certificates tzdata zstd \
  && rm -rf /var/lib/apt/lists/*
+COPY --from=mysql /opt/mysql /opt/mysql
+# Where the client looks for the plugins of users from before MySQL 9.
+COPY --from=mysql /opt/mysql/plugin /usr/lib/mysql/plugin
+ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/mysql/bin
 COPY backup-runner /usr/local/bin/backup-runner
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/backup-runner"]

@@ -65,11 +65,12 @@ debian_mirror() {
   echo "${mirror:-http://deb.debian.org/debian}"
 }
 
+# A mirror may be a snapshot, so the date of its signature is not checked.
 suite_apt() { # directory argument...
   local apt=$1
   shift
   apt-get -o Dir::Etc::SourceList="$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null -o Dir::Etc::Parts=/dev/null \
     -o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts="$apt/preferences.d" -o Dir::State::Lists="$apt/lists" \
     -o Dir::State::Status="$apt/status" -o Dir::Cache::Archives="$apt/archives" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= \
-    -o APT::Sandbox::User=root -o Debug::NoLocking=1 "$@"
+    -o Acquire::Check-Valid-Until=false -o APT::Sandbox::User=root -o Debug::NoLocking=1 "$@"
 }
