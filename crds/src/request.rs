@@ -79,6 +79,9 @@ pub struct Options {
     /// Cancel, Verify: name of the run (its Job).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// Verify: Checksum (unset) or Restore.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
     /// Backup: wait for the active run instead of being refused under Forbid or Replace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub queue: bool,

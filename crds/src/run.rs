@@ -175,6 +175,9 @@ pub struct Run {
     /// Outcome of the newest verification of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
+    /// Name of the Job that verifies this run by restore, from the moment it is due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify_job: Option<String>,
     /// True once the outcome is final and the Job is gone: the run may leave the list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub job_gone: bool,
@@ -204,6 +207,7 @@ impl Run {
             artefacts: vec![],
             warnings: vec![],
             verification: None,
+            verify_job: None,
             job_gone: false,
         }
     }

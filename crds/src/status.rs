@@ -42,6 +42,9 @@ pub struct ScheduleStatus {
     /// Newest passed verification by restore.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_verified_time: Option<Time>,
+    /// Good runs since the newest one that was chosen for verification by restore, where not each is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unverified_runs: Option<i32>,
     /// Result of the newest finished run, for the table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_result: Option<String>,

@@ -195,6 +195,28 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_key_and_no_key_are_errors_in_words() {
+        let recipients = [age::x25519::Identity::generate().to_public().to_string()];
+        let compression = Compression::default();
+        let mut encoder = Encoder::new(Vec::new(), compression, &recipients).unwrap();
+        encoder.write_all(b"text").unwrap();
+        let stored = encoder.finish().unwrap();
+        let another = age::x25519::Identity::generate().to_string();
+        for key in [
+            another.expose_secret(),
+            "AGE-SECRET-KEY-1QQ",
+            "nonsense",
+            "",
+        ] {
+            let stored = std::io::Cursor::new(stored.clone());
+            let Err(e) = decoder(stored, compression.type_, Some(key)) else {
+                panic!("{key} opened it");
+            };
+            assert!(!e.to_string().is_empty(), "{key}");
+        }
+    }
+
+    #[test]
     fn a_private_key_is_no_recipient() {
         assert!(parse_recipient("AGE-SECRET-KEY-1QQ").is_err());
         assert!(parse_recipient("age1x").is_err());

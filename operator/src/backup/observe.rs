@@ -87,6 +87,7 @@ pub(super) fn settings(
         startup_deadline: job
             .and_then(|j| j.startup_deadline_seconds)
             .unwrap_or(STARTUP),
+        verify_every: None,
         own_image: true,
     };
     (settings, problems)

@@ -157,6 +157,9 @@ pub(super) fn trim(status: &mut ScheduleStatus) {
             run.artefacts.clear();
             run.warnings.clear();
             run.message = crds::report::clean(&run.message, 80);
+            if let Some(verification) = &mut run.verification {
+                verification.message = crds::report::clean(&verification.message, 80);
+            }
         }
     }
     while status.runs.len() > MAX_RUNS && drop_oldest(status) {}

@@ -22,6 +22,7 @@ mod slots;
 mod start;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 pub use observed::{
     Ended, JobDigest, JobOutcome, Limit, Object, Observed, PodDigest, Room, Settings, StartFailure,

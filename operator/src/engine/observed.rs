@@ -87,6 +87,8 @@ pub struct Settings {
     pub keep_failed: Option<i32>,
     /// Seconds a Job may take until its container runs.
     pub startup_deadline: i64,
+    /// Each so many good runs one is verified by restore; `None` is none.
+    pub verify_every: Option<i32>,
     /// The pods run our runner, which writes reports.
     pub own_image: bool,
 }

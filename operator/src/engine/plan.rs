@@ -6,7 +6,9 @@ use crds::request::{Action, Options};
 use crds::run::{RunResult, Trigger};
 use crds::schedule::Schedule;
 
-use super::{Observed, Stranger, conditions, control, history, requests, runs, slots, start};
+use super::{
+    Observed, Stranger, conditions, control, history, requests, runs, slots, start, verify,
+};
 
 /// What is to be done, as comparable data.
 #[derive(Clone, Debug, PartialEq)]
@@ -177,6 +179,7 @@ pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
     control::suspension(&mut draft);
     requests::answer(&mut draft);
     control::ends(&mut draft);
+    verify::carry_on(&mut draft);
     if draft.accepted() {
         start::waiting(&mut draft, schedule.as_ref());
         if !seen.settings.suspend {

@@ -12,7 +12,7 @@ use super::ledger::{self, CANCELLED, Closing};
 use super::observed::{JobDigest, PodDigest};
 use super::outcome;
 use super::plan::{Draft, Step};
-use super::start;
+use super::{start, verify};
 
 /// Answers what is asked and carries on what was.
 pub(super) fn answer(draft: &mut Draft<'_>) {
@@ -371,31 +371,25 @@ fn action_job(draft: &mut Draft<'_>, id: &str) -> Option<(RequestState, String)>
     }
 }
 
-/// Notes a verification in the run it speaks of.
+/// Notes a verification in the run it speaks of: the one that stored what was looked at.
 fn verified(draft: &mut Draft<'_>, report: &Report) {
     let Some(verification) = &report.verification else {
         return;
     };
-    if verification.passed && verification.mode == "Restore" {
-        draft.status.last_verified_time = Some(verification.time.clone());
-    }
-    if let Some(run) = draft.status.runs.iter_mut().find(|r| r.name == report.run) {
+    let key = report.artefacts.first().map(|a| a.key.as_str());
+    let of = |r: &&mut Run| r.artefacts.iter().any(|a| Some(&*a.key) == key);
+    let run = draft.status.runs.iter_mut().find(of);
+    let name = run.map(|run| {
         run.verification = Some(verification.clone());
-    }
-    let now = draft.now;
-    let generation = draft.seen.object.generation;
-    let reason = if verification.passed {
+        run.name.clone()
+    });
+    let why = if verification.passed {
         "Passed"
     } else {
         "Failed"
     };
-    crds::condition::set(
-        &mut draft.status.conditions,
-        crds::condition::VERIFIED,
-        verification.passed,
-        reason,
-        verification.message.clone(),
-        generation,
-        now,
-    );
+    // What is verified beyond the list is no news of the newest.
+    if let Some(name) = name.or(key.map(str::to_owned)) {
+        verify::set(draft, &name, verification, why);
+    }
 }

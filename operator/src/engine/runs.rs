@@ -12,6 +12,7 @@ use super::observed::{JobDigest, PodDigest};
 use super::outcome::{self, Verdict};
 use super::plan::Draft;
 use super::slots;
+use super::verify;
 
 /// Reason of a run whose Job vanished before its end was seen.
 const JOB_DELETED: &str = "JobDeleted";
@@ -253,6 +254,7 @@ fn finish(draft: &mut Draft<'_>, index: usize, closing: Closing) {
     };
     draft.event(run.name.clone(), event, !good, "Backup", note);
     ledger::close(&mut draft.status, index, closing);
+    verify::note(draft, index);
 }
 
 /// When the run's pod must be running at the latest.

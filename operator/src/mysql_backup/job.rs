@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crds::labels;
 use crds::mounts::Mounts;
-use crds::mysql_backup::{MysqlBackupSpec, RestartPolicy};
+use crds::mysql_backup::{MysqlBackupSpec, RestartPolicy, VolumeDestination};
 use crds::request::Action;
 use crds::run::{ObjectId, RunId, RunSpec, SPEC_VERSION};
 use crds::schedule::parse_go_duration;
@@ -13,7 +13,8 @@ use k8s_openapi::api::batch::v1::{
     PodFailurePolicyOnPodConditionsPattern, PodFailurePolicyRule,
 };
 use k8s_openapi::api::core::v1::{
-    Container, EnvVar, PodSecurityContext, PodSpec, PodTemplateSpec, SecurityContext,
+    Container, EmptyDirVolumeSource, EnvVar, PodSecurityContext, PodSpec, PodTemplateSpec,
+    SecurityContext,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
@@ -22,6 +23,10 @@ use super::observe::{self, STARTUP};
 use crate::engine::{Object, Seed};
 use crate::pods::{overlay, pull_policy, some};
 
+/// Where the runner keeps a scratch server.
+const VERIFY_MOUNT: &str = "/run/backup-verify";
+/// Name of its volume.
+const VERIFY_VOLUME: &str = "backup-verify";
 /// Seconds to SIGKILL where the spec is silent.
 const GRACE: i64 = 60;
 /// Retries where the spec is silent.
@@ -58,7 +63,12 @@ pub(crate) fn build(
             ..ObjectMeta::default()
         },
         spec: Some(JobSpec {
-            backoff_limit: Some(spec.backoff_limit.unwrap_or(BACKOFF_LIMIT)),
+            backoff_limit: Some(if scratch_server(seed) {
+                // What differs once differs again.
+                0
+            } else {
+                spec.backoff_limit.unwrap_or(BACKOFF_LIMIT)
+            }),
             active_deadline_seconds: active_deadline(spec, own),
             pod_failure_policy: failure_policy(spec, own),
             pod_replacement_policy: Some("Failed".to_owned()),
@@ -74,6 +84,11 @@ pub(crate) fn build(
         }),
         ..Job::default()
     })
+}
+
+/// True for a verification by restore.
+fn scratch_server(seed: &Seed) -> bool {
+    seed.action == Action::Verify && seed.options.mode.as_deref() == Some("Restore")
 }
 
 type Pairs = BTreeMap<String, String>;
@@ -115,6 +130,15 @@ fn pod(
     if own {
         ours.scratch();
     }
+    if scratch_server(seed) {
+        let verify = spec.verify.as_ref();
+        let volume = verify.and_then(|v| v.volume.clone());
+        let volume = volume.unwrap_or_else(|| VolumeDestination {
+            empty_dir: Some(EmptyDirVolumeSource::default()),
+            ..VolumeDestination::default()
+        });
+        ours.volume(VERIFY_VOLUME, VERIFY_MOUNT, &volume);
+    }
     let ours = ours.finish();
     volumes.extend(ours.0);
     mounts.extend(ours.1);
@@ -130,7 +154,12 @@ fn pod(
         env: Some(env(spec, &run)?),
         env_from: some(spec.env_from.clone()),
         volume_mounts: some(mounts),
-        resources: spec.resources.clone(),
+        resources: spec
+            .verify
+            .as_ref()
+            .filter(|_| scratch_server(seed))
+            .and_then(|v| v.resources.clone())
+            .or_else(|| spec.resources.clone()),
         security_context: container_security(spec, own)?,
         termination_message_policy: Some("File".to_owned()),
         ..Container::default()
@@ -177,7 +206,12 @@ fn run_spec(
             trigger: seed.trigger,
         },
         cluster_id: String::new(),
-        source: spec.source.as_ref().map(|s| mounts.source(s)),
+        // A verification speaks to its own server alone.
+        source: spec
+            .source
+            .as_ref()
+            .filter(|_| !scratch_server(seed))
+            .map(|s| mounts.source(s)),
         destination: spec.destination.as_ref().map(|d| mounts.destination(d)),
         compression: spec.compression,
         encryption: spec.encryption.clone(),
@@ -189,7 +223,11 @@ fn run_spec(
             .filter(|_| seed.action == Action::Verify)
             .and_then(|d| mounts.identity(d)),
         retention: spec.retention.clone(),
-        notifications: mounts.notifications(&spec.notifications),
+        notifications: if scratch_server(seed) {
+            vec![]
+        } else {
+            mounts.notifications(&spec.notifications)
+        },
         timeout_seconds: own.then(|| timeout(spec)).flatten(),
         options: if options == serde_json::json!({}) {
             Value::Null

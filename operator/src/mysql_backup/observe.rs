@@ -26,6 +26,11 @@ pub(super) fn settings(spec: &MysqlBackupSpec, runner_image: &str) -> Settings {
         keep_good: Some(spec.successful_jobs_history_limit.unwrap_or(KEEP_GOOD)),
         keep_failed: Some(spec.failed_jobs_history_limit.unwrap_or(KEEP_FAILED)),
         startup_deadline: spec.startup_deadline_seconds.unwrap_or(STARTUP),
+        verify_every: spec
+            .verify
+            .as_ref()
+            .filter(|v| v.mode == VerifyMode::Restore && is_own(spec, runner_image))
+            .map(|v| v.every.unwrap_or(1).max(1)),
         own_image: is_own(spec, runner_image),
     }
 }
@@ -51,10 +56,6 @@ fn unserved(spec: &MysqlBackupSpec) -> Vec<Problem> {
         .as_ref()
         .and_then(|d| d.storage_ref.as_ref());
     let client = spec.source.as_ref().and_then(|s| s.client_image.as_ref());
-    let restore = spec
-        .verify
-        .as_ref()
-        .filter(|v| v.mode == VerifyMode::Restore);
     let unsent = |e: &&NotificationEvent| {
         matches!(e, NotificationEvent::Overdue | NotificationEvent::Missed)
     };
@@ -69,11 +70,6 @@ fn unserved(spec: &MysqlBackupSpec) -> Vec<Problem> {
             client.is_some(),
             "spec.source.clientImage",
             "runs use the client in the runner's image; remove it, or set spec.image to an image that holds backup-runner and your client",
-        ),
-        (
-            restore.is_some(),
-            "spec.verify.mode",
-            "Restore is not done for each run; remove it, every run is read back and compared by checksum",
         ),
         (
             notice.is_some(),
@@ -107,10 +103,6 @@ mod tests {
                 "spec.source.clientImage",
             ),
             (
-                r#"{"schedule":"@daily","verify":{"mode":"Restore"}}"#,
-                "spec.verify.mode",
-            ),
-            (
                 r#"{"schedule":"@daily","notifications":[{"type":"Slack","urlSecretKeyRef":{"name":"a","key":"b"},"on":["Failure","Overdue"]}]}"#,
                 "spec.notifications.on",
             ),
@@ -120,7 +112,7 @@ mod tests {
             let paths: Vec<&str> = found.iter().map(|p| p.path.as_str()).collect();
             assert_eq!(paths, [path]);
         }
-        let served = r#"{"schedule":"@daily","verify":{"mode":"Checksum"}}"#;
+        let served = r#"{"schedule":"@daily","verify":{"mode":"Restore"}}"#;
         assert_eq!(problems(&serde_json::from_str(served).unwrap()), vec![]);
     }
 }

@@ -173,6 +173,11 @@ pub(super) fn all() -> Vec<Scenario> {
             })],
         ),
         scenario(
+            "verify by restore",
+            json!({"schedule": "5 * * * *", "image": "backup-runner:test", "verify": {"mode": "Restore"}}),
+            vec![],
+        ),
+        scenario(
             "bad spec mended",
             json!({"schedule": "61 * * * *"}),
             vec![("2025-01-15T10:15:00Z", |s| {
@@ -237,6 +242,12 @@ pub(super) fn expected(name: &str) -> fn(&Ending) {
         "slots" | "TTL" => |e| {
             started(e, &SLOTS);
             totals(e, 3, 3, 0, 0, 0, 0)
+        },
+        "verify by restore" => |e| {
+            totals(e, 1, 1, 0, 0, 0, 0);
+            let verified =
+                |(what, count): (&String, &usize)| what.starts_with("Verify ") && *count == 1;
+            assert!(e.created.iter().any(verified), "{:?}", e.created)
         },
         "history" => |e| {
             started(e, &SLOTS);

@@ -282,7 +282,7 @@ impl State {
             let of = |key: &str| notes[key].as_str().map(str::to_owned);
             let what = of(labels::SCHEDULED_AT)
                 .or_else(|| of(labels::REQUEST_ID))
-                .or_else(|| of(labels::ACTION))
+                .or_else(|| of(labels::ACTION).map(|action| format!("{action} {name}")))
                 .unwrap();
             *self.created.entry(what).or_default() += 1;
         }

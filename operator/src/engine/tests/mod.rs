@@ -5,6 +5,7 @@ mod accounting;
 mod matrix;
 mod rules;
 mod scenarios;
+mod verify;
 
 use chrono::{DateTime, Duration, Utc};
 use crds::ScheduleStatus;

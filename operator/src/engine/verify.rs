@@ -1,0 +1,229 @@
+//! Verification by restore: a Job of its own for a good run, outside totals. That a run is to be
+//! verified is written with its result, in one patch; its Job's name is fixed by object and run.
+//! The Job is deleted only after the outcome stands in status.
+
+use chrono::Duration;
+use crds::condition::{self, reason};
+use crds::names;
+use crds::report::{Report, clean};
+use crds::request::{Action, Options};
+use crds::run::{MAX_MESSAGE, RunResult, Trigger, Verification};
+use crds::time::to_k8s;
+
+use super::observed::{JobDigest, PodDigest};
+use super::outcome::{self, Verdict};
+use super::plan::{Draft, Seed, Step};
+use super::{runs, start};
+
+/// `spec.verify.mode` Restore, as status says it.
+pub(super) const MODE: &str = "Restore";
+/// Reason of the condition: nothing was compared.
+const NOT_VERIFIED: &str = "NotVerified";
+/// A Job that can't be created is looked at again at least this often.
+const RECHECK: Duration = Duration::seconds(30);
+
+/// Notes that a run that was just closed is to be verified, if its turn has come.
+pub(super) fn note(draft: &mut Draft<'_>, index: usize) {
+    let Some(every) = draft.seen.settings.verify_every else {
+        return;
+    };
+    let run = &mut draft.status.runs[index];
+    if run.result != RunResult::Succeeded || run.verify_job.is_some() {
+        return;
+    }
+    let count = draft.status.unverified_runs.unwrap_or(0) + 1;
+    if count < every {
+        draft.status.unverified_runs = Some(count);
+        return;
+    }
+    draft.status.unverified_runs = None;
+    let object = &draft.seen.object;
+    let name = names::verify_name(&object.name, &object.uid, &run.name);
+    run.verify_job = Some(name);
+}
+
+/// Carries verifications on: one Job at a time, oldest run first.
+pub(super) fn carry_on(draft: &mut Draft<'_>) {
+    let mut active = draft.seen.jobs.iter().any(|j| {
+        let mut runs = draft.status.runs.iter();
+        j.is_active() && runs.any(|r| r.verify_job.as_deref() == Some(&*j.name))
+    });
+    for index in (0..draft.status.runs.len()).rev() {
+        let run = &draft.status.runs[index];
+        let Some(name) = run.verify_job.clone() else {
+            continue;
+        };
+        let job = draft.seen.jobs.iter().find(|j| *j.name == *name);
+        let done = run.verification.as_ref().is_some_and(|v| v.mode == MODE);
+        match (job, done) {
+            (Some(job), true) => {
+                // It was given up: what stands in status is final.
+                let stands = draft.seen.status.runs.iter().any(|r| {
+                    r.verify_job.as_deref() == Some(&*name)
+                        && r.verification == draft.status.runs[index].verification
+                });
+                if stands && job.is_active() && !job.deleting {
+                    delete(draft, job);
+                }
+            }
+            (None, true) => {}
+            (Some(job), false) => judge(draft, index, job),
+            (None, false) if draft.seen.settings.verify_every.is_none() => {
+                draft.status.runs[index].verify_job = None;
+            }
+            (None, false) if active || !draft.accepted() => {}
+            (None, false) if !draft.seen.live => {
+                // It may have been created, or be done, by a leader before.
+                draft.needs_live = true;
+                return;
+            }
+            (None, false) => {
+                active = true;
+                begin(draft, index, name);
+            }
+        }
+    }
+}
+
+fn delete(draft: &mut Draft<'_>, job: &JobDigest) {
+    draft.steps.push(Step::DeleteJob {
+        name: job.name.to_string(),
+        uid: job.uid.to_string(),
+        foreground: true,
+    });
+}
+
+/// Plans the Job.
+fn begin(draft: &mut Draft<'_>, index: usize, name: String) {
+    if let Some(failure) = start::failure(draft, &name) {
+        if failure.taken {
+            let message =
+                format!("a Job named {name} that is not this object's is in the way; delete it");
+            return finish(draft, index, None, "NameTaken", message);
+        }
+        if failure.retry_at > draft.now {
+            let at = failure.retry_at;
+            return draft.wake_at(at);
+        }
+    }
+    draft.wake_at(draft.now + RECHECK);
+    let run = draft.status.runs[index].name.clone();
+    draft.steps.push(Step::CreateJob(Seed {
+        name,
+        trigger: Trigger::Manual,
+        slot: None,
+        scheduled_at: None,
+        request_id: None,
+        action: Action::Verify,
+        options: Options {
+            run: Some(run),
+            mode: Some(MODE.to_owned()),
+            ..Options::default()
+        },
+    }));
+}
+
+/// Where the Job stands.
+fn judge(draft: &mut Draft<'_>, index: usize, job: &JobDigest) {
+    let seen = draft.seen;
+    let pods: Vec<&PodDigest> = seen.pods.iter().filter(|p| p.job_uid == job.uid).collect();
+    match outcome::of(job, &pods, true, draft.now) {
+        Verdict::Open => startup(draft, index, job, &pods),
+        Verdict::Await(until) => draft.wake_at(until),
+        Verdict::Final(closing, report) => {
+            finish(
+                draft,
+                index,
+                report.as_deref(),
+                &closing.reason,
+                closing.message,
+            );
+        }
+    }
+}
+
+/// A Job whose container does not run within startupDeadlineSeconds is given up.
+fn startup(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDigest]) {
+    if job.ran || pods.iter().any(|p| p.started) {
+        return;
+    }
+    let seconds = draft.seen.settings.startup_deadline;
+    let ends = runs::startup_ends(job, seconds);
+    if draft.now < ends {
+        return draft.wake_at(ends);
+    }
+    let trouble = pods.iter().rev().find_map(|p| p.trouble.as_ref());
+    let (reason, message) = trouble.map_or(("NoPod", "no pod of its Job was running"), |t| {
+        (&*t.0, &*t.1)
+    });
+    let (reason, message) = (
+        outcome::named(reason, "NeverStarted"),
+        format!("not running within {seconds} s: {message}"),
+    );
+    finish(draft, index, None, &reason, message);
+}
+
+/// Writes the outcome: on the run, as condition, as event. The run's own result stays.
+fn finish(
+    draft: &mut Draft<'_>,
+    index: usize,
+    report: Option<&Report>,
+    reason: &str,
+    message: String,
+) {
+    let compared = report.and_then(|r| r.verification.clone());
+    let differs = compared.is_some();
+    let verification = compared.unwrap_or_else(|| Verification {
+        mode: MODE.to_owned(),
+        passed: false,
+        time: to_k8s(draft.now),
+        message: clean(
+            &format!(
+                "not verified ({reason}): {message}; run it again with `kubectl backup verify`"
+            ),
+            MAX_MESSAGE,
+        ),
+    });
+    let run = &mut draft.status.runs[index];
+    let name = run.name.clone();
+    run.verification = Some(verification.clone());
+    let (type_, why, warning) = match (verification.passed, differs) {
+        (true, _) => ("BackupVerified", "Passed".to_owned(), false),
+        (false, true) => ("VerificationFailed", outcome::named(reason, "Failed"), true),
+        (false, false) => ("VerificationFailed", NOT_VERIFIED.to_owned(), true),
+    };
+    let note = format!("run {name}: {}", verification.message);
+    draft.event(name.clone(), type_, warning, "Verify", note);
+    set(draft, &name, &verification, &why);
+}
+
+/// The condition and the time of the newest passed verification. The newest run has the word.
+pub(super) fn set(draft: &mut Draft<'_>, run: &str, verification: &Verification, why: &str) {
+    let status = &mut draft.status;
+    if verification.passed && verification.mode == MODE {
+        let newest = status.last_verified_time.as_ref().map(|t| t.0);
+        if newest.is_none_or(|t| t < verification.time.0) {
+            status.last_verified_time = Some(verification.time.clone());
+        }
+    }
+    let newer = |r: &&crds::run::Run| r.verification.is_some();
+    let newest = status.runs.iter().find(newer).map(|r| r.name.clone());
+    if newest.is_some_and(|newest| newest != run) {
+        return;
+    }
+    condition::set(
+        &mut status.conditions,
+        condition::VERIFIED,
+        verification.passed,
+        if why.is_empty() { reason::FAILED } else { why },
+        format!("{run}: {}", verification.message),
+        draft.seen.object.generation,
+        draft.now,
+    );
+}
+
+/// True if the Job verifies a run whose outcome is not in status yet.
+pub(super) fn is_open(draft: &Draft<'_>, job: &JobDigest) -> bool {
+    let mut runs = draft.seen.status.runs.iter();
+    runs.any(|r| r.verify_job.as_deref() == Some(&*job.name) && r.verification.is_none())
+}
