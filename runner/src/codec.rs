@@ -144,7 +144,13 @@ pub fn decoder(
             Box::new(
                 decryptor
                     .decrypt(identities.iter().map(|i| i.as_ref() as &dyn age::Identity))
-                    .map_err(io::Error::other)?,
+                    .map_err(|e| match e {
+                        age::DecryptError::NoMatchingKeys => {
+                            io::Error::other("no identity matches a recipient")
+                        }
+                        // Their words are translated from files, which not every build has within.
+                        other => io::Error::other(format!("{other:?}")),
+                    })?,
             )
         }
     };
