@@ -103,12 +103,30 @@ pub struct BackupFields {
     /// How the archive is encrypted. Unset means not at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encode_with: Option<EncodeWith>,
+    /// Parts into which the archive is split. Unset means one file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split_with: Option<SplitWith>,
     /// When to run. Unset means once, now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<BackupSchedule>,
     /// Unused; accepted because the first chart had it. Retention needs no volume here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persistence: Option<Persistence>,
+}
+
+/// Parts of the archive, as `split` makes them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SplitWith {
+    /// Size of a part: a number of bytes, or one with K, M, G, T (of 1024) or KB, MB, GB, TB (of 1000). At least 1M.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk_size: Option<String>,
+    /// Characters of a part's suffix. Unset means 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suffix_length: Option<i64>,
+    /// True: suffixes are numbers (000), else letters (aaa). Unset means true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub numeric_suffixes: Option<bool>,
 }
 
 /// Name of a BackupModel and the schedule.

@@ -166,12 +166,10 @@ fn flatten(ended: Result<Result<(), Failure>, tokio::task::JoinError>) -> Result
 }
 
 fn act(context: &Context) -> Result<(), Failure> {
+    if let Some(family) = &context.settings.family {
+        return family::act(context, family);
+    }
     match context.settings.action {
-        Action::Backup if context.settings.family.is_some() => context
-            .settings
-            .family
-            .iter()
-            .try_for_each(|f| family::run(context, f)),
         Action::Backup if !restore::asked(context) => backup::run(context),
         action => {
             context.settings.check()?;

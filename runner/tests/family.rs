@@ -9,156 +9,17 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
+use common::family::{Family, archives, sh};
 use common::s3::{get, list, moto};
-use common::servers::{
-    DAV_PASSWORD, POSTGRES_PASSWORD, REDIS_PASSWORD, postgres, redis, redis_cli, restored,
-    start_redis, webdav,
-};
-use common::{Finished, Runner, fixture};
+use common::servers::{etcdctl, postgres, redis_cli, restored, start_etcd, start_redis, webdav};
 use serde_json::{Value, json};
-
-/// A run of the Backup ns1/nightly with files for its secrets.
-struct Family {
-    runner: Runner,
-    plan: Value,
-    uid: &'static str,
-}
-
-impl Family {
-    fn new() -> Self {
-        let runner = Runner::new(fixture())
-            .unset("SQLPATH")
-            .unset("HOST")
-            .unset("PORT")
-            .unset("USERNAME")
-            .unset("PASSWORD");
-        let mut family = Self {
-            runner,
-            plan: json!({"model": "nightly", "databases": [], "storages": [], "compress": {"codec": "gzip"}}),
-            uid: "uid-1",
-        };
-        std::fs::create_dir(family.dir().join("work")).unwrap();
-        let redis = json!({"name": "cache", "engine": "redis", "host": "127.0.0.1", "port": redis(), "password": family.secret("redis", REDIS_PASSWORD)});
-        family.add("databases", redis);
-        family
-    }
-
-    fn dir(&self) -> PathBuf {
-        self.runner.out.path().to_owned()
-    }
-
-    /// Path of a file with this secret; a closing line end, as editors leave it, is no part of it.
-    fn secret(&self, name: &str, value: &str) -> String {
-        let path = self.dir().join(name);
-        std::fs::write(&path, format!("{value}\n")).unwrap();
-        path.display().to_string()
-    }
-
-    fn add(&mut self, list: &str, item: Value) {
-        self.plan[list].as_array_mut().unwrap().push(item);
-    }
-
-    fn with_postgres(mut self) -> Self {
-        let database = json!({
-            "name": "maindb", "engine": "postgresql", "host": "127.0.0.1", "port": postgres(), "database": "app",
-            "username": self.secret("pg-user", "postgres"), "password": self.secret("pg", POSTGRES_PASSWORD),
-            "excludeTables": ["skipme"], "args": ["--no-owner"],
-        });
-        self.add("databases", database);
-        self
-    }
-
-    fn with_mariadb(mut self) -> Self {
-        let database = json!({
-            "name": "shop", "engine": "mariadb", "host": "127.0.0.1", "port": fixture().port, "database": "shop",
-            "username": self.secret("my-user", "full"), "password": self.secret("my", "S3cr3t-marker"),
-        });
-        self.add("databases", database);
-        self
-    }
-
-    fn disk(&self) -> PathBuf {
-        self.dir().join("disk")
-    }
-
-    fn with_disk(mut self, keep: u32) -> Self {
-        std::fs::create_dir_all(self.disk()).unwrap();
-        let storage = json!({"name": "disk", "service": "local", "keep": keep, "timeout": 60, "path": self.disk()});
-        self.add("storages", storage);
-        self
-    }
-
-    fn with_bucket(mut self, prefix: &str, keep: u32) -> Self {
-        let storage = json!({
-            "name": "bucket", "service": "s3", "keep": keep, "timeout": 60, "path": prefix, "family": "s3",
-            "bucket": "backups", "region": "us-east-1", "endpoint": moto(), "forcePathStyle": true, "maxRetries": 3,
-            "accessKeyId": self.secret("id", "AKIDEXAMPLE"), "secretAccessKey": self.secret("key", "S3cr3t-marker-of-the-store"),
-        });
-        self.add("storages", storage);
-        self
-    }
-
-    fn with_dav(mut self, path: &str, keep: u32) -> Self {
-        let storage = json!({
-            "name": "dav", "service": "webdav", "keep": keep, "timeout": 60, "path": path, "root": webdav().0,
-            "username": self.secret("dav-user", "dav"), "password": self.secret("dav", DAV_PASSWORD),
-        });
-        self.add("storages", storage);
-        self
-    }
-
-    fn run(&mut self, run: &str) -> Finished {
-        let spec = json!({
-            "version": 1, "action": "Backup",
-            "object": {"kind": "Backup", "namespace": "ns1", "name": "nightly", "uid": self.uid},
-            "run": {"name": run, "trigger": "Schedule"},
-            "plan": self.plan, "workdir": self.dir().join("work"),
-        });
-        self.runner
-            .env
-            .insert("BACKUP_SPEC".into(), spec.to_string());
-        let done = self.runner.run();
-        let left: Vec<_> = std::fs::read_dir(self.dir().join("work"))
-            .unwrap()
-            .collect();
-        assert!(left.is_empty(), "the work directory holds {left:?}");
-        done
-    }
-}
-
-/// Archives in a directory: what is no dot file.
-fn archives(directory: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = std::fs::read_dir(directory)
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .filter(|p| !p.file_name().unwrap().to_string_lossy().starts_with('.'))
-        .collect();
-    found.sort();
-    found
-}
-
-/// Runs shell text with `$1` and gives what it prints.
-fn sh(text: &str, argument: &Path) -> String {
-    let output = Command::new("bash")
-        .args(["-eo", "pipefail", "-c", text, "sh"])
-        .arg(argument)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{text}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).unwrap()
-}
 
 const ROWS: &str = "select count(*), md5(string_agg(id || v, ',' order by id)) from t";
 
 #[test]
-fn three_databases_reach_two_storages_and_are_restored_equal() {
+fn fault_22_three_databases_reach_two_storages_and_are_restored_equal() {
     let mut family = Family::new()
         .with_postgres()
         .with_mariadb()
@@ -411,4 +272,261 @@ fn scripts_that_fail_show_and_a_databases_own_fails_the_run() {
         .run("nightly-28950871")
         .assert_failed(3, "ScriptFailed", &["Database cache", "no lock"]);
     assert!(mark.exists(), "the closing script runs after a failure too");
+}
+
+fn sealed(family: &mut Family) {
+    family.plan["encrypt"] = json!({
+        "type": "openssl", "password": family.secret("enc", "open sesame"), "bits": 256, "iterations": 10_000,
+        "digest": "sha256", "base64": false,
+    });
+}
+
+#[test]
+fn verify_reads_every_file_on_every_storage_and_sees_damage() {
+    for codec in ["tar", "gzip", "zstd", "bzip2", "xz", "lzma"] {
+        let mut family = Family::new().with_disk(0);
+        family.plan["compress"] = json!({"codec": codec});
+        sealed(&mut family);
+        family.run("nightly-28950870").assert_good();
+        let done = family.act("nightly-verify-1", "Verify", json!({}));
+        done.assert_good();
+        let verification = done.report.verification.clone().unwrap();
+        assert!(verification.passed, "{codec}: {verification:?}");
+        assert!(
+            verification.message.contains("so have the 1 files in it"),
+            "{codec}: {}",
+            verification.message
+        );
+    }
+    let mut family = Family::new().with_disk(0).with_dav("site/verify", 0);
+    sealed(&mut family);
+    family.run("nightly-28950870").assert_good();
+    let done = family.act(
+        "nightly-verify-1",
+        "Verify",
+        json!({"run": "nightly-28950870"}),
+    );
+    done.assert_good();
+    assert_eq!(done.report.artefacts.len(), 2, "{:?}", done.report);
+    let key = done.report.artefacts[0].key.clone();
+
+    // Stored well, but of other bytes: the record is believed, not the archive.
+    let file = archives(&family.disk()).remove(0);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let done = family.act("nightly-verify-2", "Verify", json!({"key": key}));
+    done.assert_failed(5, "ReadBackDiffers", &["Storage disk"]);
+    assert!(!done.report.verification.clone().unwrap().passed);
+
+    std::fs::remove_file(&file).unwrap();
+    let done = family.act("nightly-verify-3", "Verify", json!({}));
+    done.assert_failed(5, "ArtefactGone", &["Storage disk"]);
+    family
+        .act("nightly-verify-4", "Verify", json!({"run": "nightly-1"}))
+        .assert_failed(4, "ArtefactNotFound", &["list what is stored"]);
+}
+
+#[test]
+fn list_tells_what_each_storage_has_and_prune_applies_keep_now() {
+    let mut family = Family::new().with_disk(0).with_bucket("listed", 0);
+    for n in 0..3 {
+        family.run(&format!("nightly-2895087{n}")).assert_good();
+    }
+    let done = family.act("nightly-list-1", "List", json!({}));
+    done.assert_good();
+    assert_eq!(done.report.artefacts.len(), 6);
+    assert!(
+        done.report.message.contains("3 archives")
+            && done.report.message.contains("storage bucket"),
+        "{}",
+        done.report.message
+    );
+    for storage in [0, 1] {
+        family.plan["storages"][storage]["keep"] = json!(1);
+    }
+    let dry = family.act("nightly-prune-1", "Prune", json!({"dryRun": true}));
+    dry.assert_good();
+    assert!(
+        dry.report
+            .message
+            .contains("4 of 6 archives would be removed"),
+        "{}",
+        dry.report.message
+    );
+    assert_eq!(archives(&family.disk()).len(), 3);
+    let done = family.act("nightly-prune-2", "Prune", json!({}));
+    done.assert_good();
+    assert_eq!(done.report.pruned, Some(4));
+    assert_eq!(archives(&family.disk()).len(), 1);
+    family
+        .act("nightly-prune-3", "Prune", json!({"all": true}))
+        .assert_good();
+    assert!(archives(&family.disk()).is_empty());
+    let left: Vec<String> = list(moto(), "listed/");
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn probe_logs_in_everywhere_and_names_all_that_is_wrong() {
+    let mut family = Family::new()
+        .with_postgres()
+        .with_mariadb()
+        .with_disk(0)
+        .with_dav("site/probe", 0);
+    let done = family.act("nightly-probe-1", "Probe", json!({}));
+    done.assert_good();
+    for name in [
+        "Storage disk",
+        "Storage dav",
+        "Database cache",
+        "Database maindb",
+        "Database shop",
+    ] {
+        assert!(
+            done.report.message.contains(name),
+            "{}",
+            done.report.message
+        );
+    }
+    assert!(archives(&family.disk()).is_empty());
+    for secret in ["pg", "my", "redis", "dav"] {
+        family.secret(secret, "wrong");
+    }
+    let done = family.act("nightly-probe-2", "Probe", json!({}));
+    assert_ne!(done.code, Some(0));
+    // The report is short: what comes last may be cut, the log has it.
+    for name in ["Storage dav", "Database cache", "Database maindb"] {
+        assert!(
+            done.report.message.contains(name),
+            "{}",
+            done.report.message
+        );
+    }
+}
+
+#[test]
+fn the_files_of_a_dump_that_failed_do_not_stay() {
+    let mut family = Family::new().with_disk(0);
+    family.secret("redis", "wrong");
+    let done = family.run("nightly-28950870");
+    done.assert_failed(3, "AccessDenied", &["Database cache"]);
+    let left: Vec<_> = std::fs::read_dir(family.disk()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn etcd_is_dumped_and_its_snapshot_starts_another_member() {
+    let mut family = Family::new().with_disk(0);
+    let port = start_etcd(&family.dir().join("etcd"));
+    for n in 0..200 {
+        etcdctl(port, &["put", &format!("k{n:03}"), &format!("value {n}")]).unwrap();
+    }
+    let before = etcdctl(port, &["get", "", "--prefix"]).unwrap();
+    family.plan["databases"] = json!([
+        {"name": "store", "engine": "etcd", "host": format!("127.0.0.1:{port}")},
+    ]);
+    family
+        .act("nightly-probe-1", "Probe", json!({}))
+        .assert_good();
+    family.run("nightly-28950870").assert_good();
+    let file = archives(&family.disk()).remove(0);
+    sh("cd $(dirname $1) && tar xzf $1", &file);
+    let name = format!("store-127.0.0.1:{port}");
+    let snapshot = family.disk().join("nightly/etcd").join(name);
+    assert!(family.disk().join("nightly/etcd/store").is_dir());
+    let data = family.dir().join("restored");
+    let restored = std::process::Command::new("etcdctl")
+        .env("ETCDCTL_API", "3")
+        .args(["snapshot", "restore"])
+        .arg(&snapshot)
+        .arg("--data-dir")
+        .arg(&data)
+        .output()
+        .unwrap();
+    assert!(restored.status.success(), "{restored:?}");
+    let copy = start_etcd(&data);
+    assert_eq!(etcdctl(copy, &["get", "", "--prefix"]).unwrap(), before);
+
+    family.plan["databases"][0]["host"] = json!(format!("127.0.0.1:{}", common::free_port()));
+    family
+        .run("nightly-28950871")
+        .assert_failed(3, "ConnectionFailed", &["Database store"]);
+}
+
+#[test]
+fn a_split_archive_is_read_back_kept_and_verified_as_one() {
+    let mut family = Family::new().with_disk(1).with_bucket("split", 1);
+    let big = start_redis(&family.dir(), None);
+    for n in 0..3 {
+        let file = family.dir().join("value");
+        let value = sh("head -c 750000 /dev/urandom | base64 -w0", Path::new("/"));
+        std::fs::write(&file, value).unwrap();
+        sh(&format!("redis-cli -p {big} -x set k{n} < $1"), &file);
+    }
+    family.plan["databases"][0]["port"] = json!(big);
+    family.plan["databases"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("password");
+    family.plan["compress"] = json!({"codec": "tar"});
+    family.plan["split"] = json!({"bytes": 1 << 20, "suffixLength": 3, "numeric": true});
+    sealed(&mut family);
+    family.run("nightly-28950870").assert_good();
+    let done = family.run("nightly-28950871");
+    done.assert_good();
+    let artefact = done
+        .report
+        .artefacts
+        .iter()
+        .find(|a| a.storage.as_deref() == Some("disk"))
+        .unwrap();
+    let (directory, name) = artefact.key.rsplit_once('/').unwrap();
+    let directory = family.disk().join(directory);
+    let parts: Vec<String> = archives(&directory)
+        .iter()
+        .map(|p| p.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert!(parts.len() >= 3, "{parts:?}");
+    for (n, part) in parts.iter().enumerate() {
+        assert_eq!(*part, format!("{name}-{n:03}"));
+    }
+    let whole = family.dir().join("whole");
+    std::fs::write(&whole, sh("cat $1/* | base64 -w0", &directory)).unwrap();
+    let open =
+        "base64 -d < $1 | openssl enc -d -aes-256-cbc -pbkdf2 -pass 'pass:open sesame' | tar t";
+    assert!(sh(open, &whole).contains("nightly/redis/cache/dump.rdb"));
+    assert!(sh("base64 -d < $1 | sha256sum", &whole).starts_with(&artefact.sha256));
+
+    // keep: 1 removed every part of the first.
+    let stored: usize = archives(&family.disk())
+        .iter()
+        .filter(|d| d.is_dir())
+        .map(|d| archives(d).len())
+        .sum();
+    assert_eq!(stored, parts.len());
+    let in_bucket = list(moto(), "split/")
+        .into_iter()
+        .filter(|k| !k.contains("/."))
+        .count();
+    assert_eq!(in_bucket, parts.len());
+
+    let verified = family.act("nightly-verify-1", "Verify", json!({}));
+    verified.assert_good();
+    assert!(
+        verified.report.message.contains("so have the 1 files"),
+        "{}",
+        verified.report.message
+    );
+    std::fs::remove_file(directory.join(&parts[1])).unwrap();
+    family
+        .act("nightly-verify-2", "Verify", json!({}))
+        .assert_failed(5, "ArtefactGone", &["Storage disk"]);
+
+    family.plan["split"] = json!({"bytes": 1 << 20, "suffixLength": 1, "numeric": true});
+    family.plan["split"]["bytes"] = json!(100_000);
+    family
+        .run("nightly-28950872")
+        .assert_failed(2, "InvalidSettings", &["splitWith.chunkSize"]);
 }

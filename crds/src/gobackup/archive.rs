@@ -1,9 +1,9 @@
 //! `compressWith` and `encodeWith`: what the archive is.
 
-use crate::backup::{CompressWith, EncodeWith};
+use crate::backup::{CompressWith, EncodeWith, SplitWith};
 use crate::validate::Problem;
 
-use super::plan::{Codec, Compress, Credential, Encrypt};
+use super::plan::{Codec, Compress, Credential, Encrypt, Split};
 use super::words::{problem, secret_key, split, text};
 
 /// PBKDF2 iterations of `openssl enc -pbkdf2` without `-iter`.
@@ -59,6 +59,68 @@ pub(super) fn compress(
         i32::try_from(l).unwrap_or(high as i32)
     });
     Compress { codec, level }
+}
+
+/// Smallest part: smaller ones make more files than they are worth.
+const SMALLEST_PART: u64 = 1 << 20;
+
+/// Parts of the archive.
+pub(super) fn split_with(path: &str, with: &SplitWith, found: &mut Vec<Problem>) -> Option<Split> {
+    let Some(size) = text(with.chunk_size.as_deref()) else {
+        found.push(problem(
+            format!("{path}.chunkSize"),
+            "is not set; give the size of a part, 1G for one, or remove splitWith",
+        ));
+        return None;
+    };
+    let bytes = bytes(&size).filter(|b| *b >= SMALLEST_PART);
+    if bytes.is_none() {
+        found.push(problem(
+            format!("{path}.chunkSize"),
+            format!("{size:?} is no size of 1M or more; write 100M, 1G or a number of bytes"),
+        ));
+    }
+    let length = with.suffix_length.unwrap_or(3);
+    let suffix_length = u8::try_from(length).ok().filter(|l| (1..=8).contains(l));
+    if suffix_length.is_none() {
+        found.push(problem(
+            format!("{path}.suffixLength"),
+            format!("must be 1 to 8, is {length}"),
+        ));
+    }
+    Some(Split {
+        bytes: bytes?,
+        suffix_length: suffix_length?,
+        numeric: with.numeric_suffixes.unwrap_or(true),
+    })
+}
+
+/// A size as `split -b` reads it.
+fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let (base, unit) = match text[digits.len()..].to_uppercase().as_str() {
+        "" | "B" => (1, 0),
+        unit => {
+            let base: u64 = if unit.len() == 2 && unit.ends_with('B') {
+                1000
+            } else {
+                1024
+            };
+            let power = match unit.trim_end_matches("IB").trim_end_matches('B') {
+                "K" => 1,
+                "M" => 2,
+                "G" => 3,
+                "T" => 4,
+                _ => return None,
+            };
+            (base, power)
+        }
+    };
+    digits
+        .trim()
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(base.checked_pow(unit)?)
 }
 
 /// Encryption of the archive. An `encodeWith` that asks for encryption without a key is a
@@ -190,4 +252,38 @@ fn unknown_cipher(path: String, name: &str) -> Problem {
             "{name:?} is not supported; use -aes-256-cbc, -aes-192-cbc or -aes-128-cbc, -pbkdf2, -iter N, -md sha256, -base64"
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_split() {
+        for (text, expected) in [
+            ("1G", Some(1 << 30)),
+            ("100M", Some(100 << 20)),
+            ("5MB", Some(5_000_000)),
+            ("5MiB", Some(5 << 20)),
+            ("1048576", Some(1 << 20)),
+            ("3k", Some(3072)),
+            ("1X", None),
+            ("G", None),
+            ("99999999999999T", None),
+        ] {
+            assert_eq!(bytes(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn suffixes_count_and_end() {
+        let split = |suffix_length, numeric| Split {
+            bytes: 1,
+            suffix_length,
+            numeric,
+        };
+        assert_eq!(split(3, true).suffix(7).as_deref(), Some("007"));
+        assert_eq!(split(2, false).suffix(27).as_deref(), Some("bb"));
+        assert_eq!(split(1, true).suffix(10), None);
+    }
 }

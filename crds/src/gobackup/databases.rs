@@ -220,6 +220,9 @@ fn sql(config: &DatabaseConfig, at: &str, database: &mut Database<Credential>, o
         config.exclude_tables.clone().unwrap_or_default(),
     );
     if database.engine == Engine::Mssql {
+        out.warnings.push(format!(
+            "{at}.type: mssql can't be dumped, and a run that is to dump it fails: sqlpackage takes the password on its command line alone, where every process of the node can read it; take this Database out of the Backup, or dump it by a script of spec.beforeScript"
+        ));
         if !tables.is_empty() || !excluded.is_empty() {
             out.warnings.push(format!(
                 "{at}.config: tables and exclude_tables have no effect on mssql, whose export is always whole"

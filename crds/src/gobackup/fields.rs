@@ -2,7 +2,8 @@
 //! `model`, then the BackupModel.
 
 use crate::backup::{
-    BackupBody, BackupFields, BackupSchedule, CompressWith, DatabaseRef, EncodeWith, StorageRef,
+    BackupBody, BackupFields, BackupSchedule, CompressWith, DatabaseRef, EncodeWith, SplitWith,
+    StorageRef,
 };
 use crate::legacy::BackupModelSpec;
 
@@ -23,6 +24,8 @@ pub struct Merged {
     pub compress: Option<(String, CompressWith)>,
     /// encodeWith and its path.
     pub encode: Option<(String, EncodeWith)>,
+    /// splitWith and its path.
+    pub split: Option<(String, SplitWith)>,
     /// Shell text before the dumps.
     pub before_script: Option<String>,
     /// Shell text at the end.
@@ -74,6 +77,9 @@ pub fn merge(body: &BackupBody) -> Merged {
         encode: places
             .iter()
             .find_map(|(p, f)| Some((format!("{p}encodeWith"), f.encode_with.clone()?))),
+        split: places
+            .iter()
+            .find_map(|(p, f)| Some((format!("{p}splitWith"), f.split_with.clone()?))),
         before_script: places
             .iter()
             .find_map(|(_, f)| text(f.before_script.as_deref())),

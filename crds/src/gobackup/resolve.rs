@@ -195,6 +195,10 @@ pub fn resolve(
             .encode
             .as_ref()
             .and_then(|(path, with)| archive::encrypt(path, Some(with), &mut bad.problems)),
+        split: merged
+            .split
+            .as_ref()
+            .and_then(|(path, with)| archive::split_with(path, with, &mut bad.problems)),
         before_script: merged.before_script.clone(),
         after_script: merged.after_script.clone(),
     };
@@ -205,6 +209,19 @@ pub fn resolve(
         warnings.push(format!(
             "{path}.password is plain text that anyone who can read this object sees; use passwordSecretKeyRef"
         ));
+    }
+    let own_image = body
+        .spec
+        .iter()
+        .filter_map(|s| s.job.as_ref())
+        .any(|j| text(j.image.as_deref()).is_some());
+    for database in plan.databases.iter().filter(|_| !own_image) {
+        if let Some(client) = database.engine.client_to_bring() {
+            warnings.push(format!(
+                "Database {}: the runner's image has no {client}, and a run that needs it fails; set spec.job.image to one that has {client} and the runner",
+                database.name
+            ));
+        }
     }
     if merged.persistence {
         warnings.push(

@@ -42,7 +42,7 @@ pub fn plan(
     let timeout = number(reference.timeout, config.timeout);
     let absolute = matches!(
         place,
-        Some(Place::Local { volume: None } | Place::Sftp { .. })
+        Some(Place::Local { volume: None } | Place::Sftp { .. } | Place::Ftp { .. })
     );
     let path = config.path.as_deref().unwrap_or_default().trim();
     if path.split('/').any(|part| part == "..") {
@@ -107,6 +107,7 @@ fn place(
                 config.client_secret_ref.as_ref(),
                 config.client_secret.as_deref(),
             ),
+            endpoint: text(config.endpoint.as_deref()),
         }),
         "webdav" => Some(Place::Webdav {
             root: need("root", config.root.as_deref(), at, out)?,

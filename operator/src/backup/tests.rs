@@ -223,7 +223,7 @@ fn the_job_holds_the_plan_and_no_secret() {
 /// The next Job has what the reference says now (a changed spec that does not reach the next Job
 /// is one of the field's faults).
 #[test]
-fn a_changed_storage_reaches_the_next_job() {
+fn fault_13_a_changed_storage_reaches_the_next_job() {
     let (kind, spec) = world("nightly", "");
     assert_eq!(
         told(&job(&kind, &spec))["plan"]["storages"][0]["bucket"],
@@ -319,22 +319,43 @@ fn the_originals_status_fields_keep_their_meaning() {
     assert_eq!(status["lastSuccessfulBackupTime"], json!(at));
 }
 
-/// Faults 9, 10, 17: one Job is all that is made; no CronJob or Secret of the Backup's name, no copy
-/// of credentials, no time after which history is gone.
+/// One Job is all that is made: no CronJob or Secret of the Backup's name is looked at or replaced.
 #[test]
-fn fault_09_10_17_a_run_is_one_job_without_copies_of_secrets() {
+fn fault_09_a_run_is_one_job_and_nothing_of_that_name_is_taken_over() {
     let (kind, spec) = world("nightly", "");
     let job = job(&kind, &spec);
-    assert_eq!(job.spec.as_ref().unwrap().ttl_seconds_after_finished, None);
-    let text = serde_json::to_string(&job).unwrap();
+    let owner = &job.metadata.owner_references.as_ref().unwrap()[0];
+    assert_eq!((owner.uid.as_str(), owner.controller), ("u-1", Some(true)));
+    let role = include_str!("../../../deploy/operator/role.yaml");
+    let cron_jobs = role.split("- apiGroups").filter(|r| r.contains("cronjobs"));
+    for rule in cron_jobs {
+        let writes = ["create", "update", "patch", "delete"];
+        assert!(writes.iter().all(|verb| !rule.contains(verb)), "{rule}");
+    }
+}
+
+#[test]
+fn fault_10_secrets_are_mounted_and_never_copied() {
+    let (kind, spec) = world("nightly", "");
+    let text = serde_json::to_string(&job(&kind, &spec)).unwrap();
     assert!(SECRETS.iter().all(|s| !text.contains(s)), "{text}");
     let role = include_str!("../../../deploy/operator/role.yaml");
     assert!(
         !role.contains("secrets"),
         "the operator has no right to Secrets"
     );
-    let owner = &job.metadata.owner_references.as_ref().unwrap()[0];
-    assert_eq!((owner.uid.as_str(), owner.controller), ("u-1", Some(true)));
+}
+
+#[test]
+fn fault_17_history_is_kept_by_count_and_not_by_a_minute() {
+    let (kind, spec) = world("nightly", "");
+    let job = job(&kind, &spec);
+    assert_eq!(job.spec.as_ref().unwrap().ttl_seconds_after_finished, None);
+    let (settings, _) = kind.read(&spec, &BTreeMap::new()).unwrap();
+    assert_eq!(
+        (settings.keep_good, settings.keep_failed),
+        (Some(3), Some(1))
+    );
 }
 
 /// Fault 14: without a schedule nothing recurs; suspending starts nothing.
@@ -348,4 +369,185 @@ fn fault_14_a_removed_schedule_is_gone_and_suspension_holds() {
         .unwrap()
         .remove("schedule");
     assert_eq!(kind.read(&spec, &BTreeMap::new()).unwrap().0.schedule, None);
+}
+
+fn observed(name: &str, uid: &str) -> crate::engine::Observed {
+    let created = parse_rfc3339("2025-01-11T00:00:30Z").unwrap();
+    let (kind, spec) = world("nightly", "");
+    let (mut settings, problems) = kind.read(&spec, &BTreeMap::new()).unwrap();
+    settings.schedule = Some("* * * * *".into());
+    crate::engine::Observed {
+        object: Object {
+            kind: "Backup".into(),
+            namespace: "app".into(),
+            name: name.into(),
+            uid: uid.into(),
+            generation: Some(1),
+            created,
+            ..Object::default()
+        },
+        settings,
+        problems,
+        status: ScheduleStatus::default(),
+        jobs: vec![],
+        pods: vec![],
+        failures: vec![],
+        foreign: None,
+        strangers: vec![],
+        room: crate::engine::Room::default(),
+        live: true,
+        leading_since: created,
+    }
+}
+
+fn creations(seen: &crate::engine::Observed, at: &str) -> Vec<String> {
+    crate::engine::plan(seen, parse_rfc3339(at).unwrap())
+        .steps
+        .into_iter()
+        .filter_map(|step| match step {
+            crate::engine::Step::CreateJob(seed) => Some(seed.name),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A failed pod of a Job that tries again is no failed run, and no second run starts beside it.
+#[test]
+fn fault_07_a_job_that_tries_again_has_not_failed() {
+    let (kind, spec) = world("nightly", "");
+    let mut retrying = job(&kind, &spec);
+    retrying.metadata.uid = Some("j-1".into());
+    retrying.metadata.creation_timestamp =
+        Some(to_k8s(parse_rfc3339("2025-01-11T00:01:00Z").unwrap()));
+    retrying.status = serde_json::from_value(json!({
+        "failed": 1, "active": 1, "startTime": "2025-01-11T00:01:00Z",
+    }))
+    .unwrap();
+    let digest = crate::controller::job_digest(&retrying).unwrap();
+    assert_eq!(digest.outcome, crate::engine::JobOutcome::Active);
+
+    let mut seen = observed("nightly", "u-1");
+    let due = "2025-01-11T00:02:01Z";
+    assert_eq!(creations(&seen, due).len(), 1, "it would start without");
+    seen.jobs.push(digest);
+    assert_eq!(creations(&seen, due), Vec::<String>::new());
+}
+
+/// Whatever is edited, a run starts at its slot or by request, and never by the edit.
+#[test]
+fn fault_15_an_edit_starts_no_run() {
+    let mut seen = observed("nightly", "u-1");
+    seen.settings.schedule = Some("0 3 * * *".into());
+    for generation in 1..4 {
+        seen.object.generation = Some(generation);
+        seen.object.schedule_edited = parse_rfc3339("2025-01-11T00:05:00Z");
+        let at = "2025-01-11T00:05:01Z";
+        assert_eq!(creations(&seen, at), Vec::<String>::new());
+        seen.status = crate::engine::plan(&seen, parse_rfc3339(at).unwrap()).status;
+    }
+}
+
+/// Jobs are known by the UID they carry, whatever their names begin with.
+#[test]
+fn fault_16_a_backup_never_claims_the_jobs_of_one_whose_name_begins_alike() {
+    let (kind, spec) = world("nightly", "");
+    let made = |name: &str, uid: &str| {
+        let object = Object {
+            kind: "Backup".into(),
+            namespace: "app".into(),
+            name: name.into(),
+            uid: uid.into(),
+            ..Object::default()
+        };
+        let seed = Seed {
+            name: format!("{name}-28942560"),
+            trigger: Trigger::Schedule,
+            slot: parse_rfc3339("2025-01-11T00:00:00Z"),
+            scheduled_at: None,
+            request_id: None,
+            action: Action::Backup,
+            options: Options::default(),
+        };
+        kind.job(&object, &spec, &seed).unwrap()
+    };
+    let of = |job: &Job| {
+        let labels = job.metadata.labels.clone().unwrap();
+        let owner = job.metadata.owner_references.clone().unwrap();
+        (
+            labels[crds::labels::OWNER_UID].clone(),
+            owner[0].uid.clone(),
+        )
+    };
+    assert_eq!(of(&made("db", "u-1")), ("u-1".into(), "u-1".into()));
+    assert_eq!(of(&made("db-prod", "u-2")), ("u-2".into(), "u-2".into()));
+}
+
+#[test]
+fn fault_18_every_name_fits_whatever_the_length_of_the_backups() {
+    use crds::names::{immediate_name, manual_name, slot_name};
+    let slot = parse_rfc3339("2025-01-11T00:00:00Z").unwrap();
+    let mut seen = HashSet::new();
+    for length in 1..=253 {
+        let name = "b".repeat(length);
+        let uid = format!("u-{length}");
+        for made in [
+            slot_name(&name, &uid, slot),
+            manual_name(&name, &uid, "7f3a9c"),
+            immediate_name(&name, &uid),
+        ] {
+            // The Job's name becomes a label of its pods: at most 63 characters.
+            assert!(made.len() <= 63, "{made}");
+            assert!(seen.insert(made.clone()), "{made} is made twice");
+        }
+    }
+}
+
+/// References stay in the Backup's namespace: who may read one may not reach into another. What is
+/// missing says which namespace was looked in.
+#[test]
+fn fault_20_another_namespace_is_never_read_and_the_message_says_where_was_looked() {
+    let (kind, spec) = world("nightly", "maindb");
+    let mut elsewhere = documents()
+        .into_iter()
+        .find(|d| d.metadata.name.as_deref() == Some("maindb"))
+        .unwrap();
+    elsewhere.metadata.namespace = Some("other".into());
+    assert!(kind.set_reference(&elsewhere, false));
+    let found = &kind.conditions(&spec)[0];
+    assert!(!found.status);
+    assert!(
+        found.message.contains("in namespace app"),
+        "{}",
+        found.message
+    );
+}
+
+/// The image that a default install pulls is the one that is built: one version, one spelling.
+#[test]
+fn fault_21_the_chart_pulls_the_tag_that_is_built() {
+    let chart = include_str!("../../../deploy/helm/backup-operator/Chart.yaml");
+    let values = include_str!("../../../deploy/helm/backup-operator/values.yaml");
+    let version = crds::VERSION;
+    assert!(chart.contains(&format!("version: {version}\n")), "{chart}");
+    let app = chart
+        .lines()
+        .find(|l| l.starts_with("appVersion:"))
+        .unwrap();
+    assert_eq!(app, format!("appVersion: {version}"));
+    let helpers = include_str!("../../../deploy/helm/backup-operator/templates/_helpers.tpl");
+    assert_eq!(
+        helpers
+            .matches("(printf \"v%s\" .Chart.AppVersion)")
+            .count(),
+        2
+    );
+    for repository in ["backup-operator", "backup-runner"] {
+        assert!(
+            values.contains(&format!("repository: {repository}\n")),
+            "{values}"
+        );
+    }
+    let deployed = include_str!("../../../deploy/install.yaml");
+    assert!(deployed.contains(&format!("backup-operator:v{version}")));
+    assert!(deployed.contains(&format!("backup-runner:v{version}")));
 }

@@ -4,9 +4,11 @@
 //! Dumps are spooled compressed in the work directory, because a tar header needs the size
 //! first. Nothing is stored unless every dump is complete.
 
+mod actions;
 mod archive;
 mod codec;
 mod dump;
+mod open;
 mod openssl;
 mod process;
 mod retention;
@@ -21,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crds::gobackup::plan::Database;
+use crds::request::Action;
 use crds::run::Artefact;
 use secrecy::SecretString;
 
@@ -33,11 +36,29 @@ pub use settings::Family;
 use spool::Member;
 use storages::{Delivered, Target};
 
-/// Runs it. What was learned on the way stands in the report.
+/// Does what is asked of the Backup. What was learned on the way stands in the report.
 ///
 /// # Errors
 /// The first thing that went wrong; with several storages, what went wrong at each.
-pub fn run(context: &Context, family: &Family) -> Result<(), Failure> {
+pub fn act(context: &Context, family: &Family) -> Result<(), Failure> {
+    if crate::restore::asked(context) {
+        return Err(Failure::settings(
+            "an archive of a Backup is not restored by the runner: fetch it, open it with openssl and tar, and load the file of each database",
+        ));
+    }
+    match context.settings.action {
+        Action::Backup => run(context, family),
+        Action::Verify => actions::verify(context, family),
+        Action::Prune => actions::prune(context, family),
+        Action::Probe => actions::probe(context, family),
+        Action::List => actions::list(context, family),
+        Action::Cancel => Err(Failure::settings(
+            "action Cancel is the operator's: it ends the run's Job",
+        )),
+    }
+}
+
+fn run(context: &Context, family: &Family) -> Result<(), Failure> {
     context.settings.check()?;
     let work = WorkDir::new(&family.workdir, &context.nonce)?;
     let outcome = steps(context, family, &work);
@@ -138,7 +159,7 @@ fn store(
     let (tee, stored) = archive::write(context, family, members, tee)?;
     context.check()?;
     context.reporter.phase("ReadingBack");
-    let (delivered, failures) = tee.finish(context, family, members, &stored);
+    let (delivered, failures) = tee.finish(context, members, &stored);
     let artefacts: Vec<Artefact> = delivered
         .iter()
         .map(|d| Artefact {

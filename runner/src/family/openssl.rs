@@ -7,7 +7,7 @@ use aes::cipher::{BlockEncryptMut, KeyIvInit};
 use aes::{Aes128, Aes192, Aes256};
 
 /// AES block.
-const BLOCK: usize = 16;
+pub(super) const BLOCK: usize = 16;
 /// Characters of a base64 line, as openssl writes them.
 const LINE: usize = 64;
 /// Bytes of such a line.
@@ -59,6 +59,22 @@ pub(super) struct Options<'a> {
     pub(super) salt: [u8; 8],
 }
 
+/// Key and initial vector.
+pub(super) fn derive(options: &Options<'_>) -> Vec<u8> {
+    let mut derived = vec![0; usize::from(options.bits / 8) + BLOCK];
+    let (password, salt, rounds) = (
+        options.password.as_bytes(),
+        &options.salt,
+        options.iterations,
+    );
+    match options.digest {
+        "sha1" => pbkdf2::pbkdf2_hmac::<sha1::Sha1>(password, salt, rounds, &mut derived),
+        "sha512" => pbkdf2::pbkdf2_hmac::<sha2::Sha512>(password, salt, rounds, &mut derived),
+        _ => pbkdf2::pbkdf2_hmac::<sha2::Sha256>(password, salt, rounds, &mut derived),
+    }
+    derived
+}
+
 /// Encrypting writer.
 pub(super) struct Encryptor<W: Write> {
     sink: Base64<W>,
@@ -73,17 +89,7 @@ impl<W: Write> Encryptor<W> {
     /// The sink's, or an option that is none.
     pub(super) fn new(sink: W, options: &Options<'_>) -> io::Result<Self> {
         let size = usize::from(options.bits / 8);
-        let mut derived = vec![0; size + BLOCK];
-        let (password, salt, rounds) = (
-            options.password.as_bytes(),
-            &options.salt,
-            options.iterations,
-        );
-        match options.digest {
-            "sha1" => pbkdf2::pbkdf2_hmac::<sha1::Sha1>(password, salt, rounds, &mut derived),
-            "sha512" => pbkdf2::pbkdf2_hmac::<sha2::Sha512>(password, salt, rounds, &mut derived),
-            _ => pbkdf2::pbkdf2_hmac::<sha2::Sha256>(password, salt, rounds, &mut derived),
-        }
+        let derived = derive(options);
         let (key, iv) = derived.split_at(size);
         let wrong = |_| io::Error::other("a key of this size is none");
         let cipher = match options.bits {
@@ -97,7 +103,7 @@ impl<W: Write> Encryptor<W> {
             pending: vec![],
         };
         sink.write_all(b"Salted__")?;
-        sink.write_all(salt)?;
+        sink.write_all(&options.salt)?;
         Ok(Self {
             sink,
             cipher,

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::run::Context;
 
 use super::settings::Family;
-use super::state::{self, OldEntry, Record};
+use super::state::{self, OldEntry};
 use super::storages::Delivered;
 
 /// An archive of this Backup.
@@ -15,6 +15,8 @@ use super::storages::Delivered;
 struct Archive {
     /// When it was made, RFC 3339 in UTC.
     at: String,
+    /// Its key, or what the keys of its parts begin with.
+    name: String,
     /// Its objects: one, or the parts of a split one.
     keys: Vec<String>,
     /// Its record.
@@ -31,29 +33,51 @@ pub(super) fn apply(context: &Context, family: &Family, one: &Delivered) -> Resu
     if one.keep == 0 {
         return Ok(0);
     }
-    let keep = usize::try_from(one.keep).unwrap_or(usize::MAX);
-    let mut archives = ours(context, one)?;
-    let known: BTreeSet<String> = archives.iter().flat_map(|a| a.keys.clone()).collect();
+    prune(context, family, one, false, false).map(|(removed, _)| removed)
+}
+
+/// As [`apply`], or every archive if `all`; with `dry_run` it only says what would go. Gives how
+/// many go, of how many.
+///
+/// # Errors
+/// The store refuses.
+pub(super) fn prune(
+    context: &Context,
+    family: &Family,
+    one: &Delivered,
+    all: bool,
+    dry_run: bool,
+) -> Result<(i64, i64), Failure> {
     let old_state = state::old_state(family, &one.path, &one.name);
     let old: Vec<OldEntry> = state::read(one.store.as_ref(), &old_state)?.unwrap_or_default();
-    archives.extend(
-        old.iter()
-            .filter_map(|e| old_archive(e, &one.path))
-            .filter(|a| !a.keys.iter().any(|k| known.contains(k))),
-    );
-    archives.sort();
-    archives.reverse();
-    let newest = archives.first().map(|a| a.keys.clone());
-    if newest.is_none_or(|keys| !keys.contains(&one.key)) {
+    let archives = archives(context, one, &old)?;
+    let of = i64::try_from(archives.len()).unwrap_or(i64::MAX);
+    let keep = match (all, one.keep) {
+        (true, _) => 0,
+        (false, 0) => archives.len(),
+        (false, keep) => usize::try_from(keep).unwrap_or(usize::MAX),
+    };
+    let newest = archives.first().map(|a| a.name.clone());
+    if !all && newest.is_some_and(|name| name != one.key) {
         context.reporter.warn(&format!(
             "storage {}: an archive newer than this run's is there (a clock that went back?); nothing is pruned",
             one.name
         ));
-        return Ok(0);
+        return Ok((0, of));
     }
     let mut removed = 0;
     let mut gone = BTreeSet::new();
     for archive in archives.iter().skip(keep) {
+        tracing::info!(
+            event = "pruned",
+            storage = one.name,
+            key = archive.keys.join(","),
+            dryRun = dry_run
+        );
+        removed += 1;
+        if dry_run {
+            continue;
+        }
         for key in &archive.keys {
             one.store.remove(key)?;
             gone.insert(key.clone());
@@ -61,12 +85,6 @@ pub(super) fn apply(context: &Context, family: &Family, one: &Delivered) -> Resu
         if let Some(record) = &archive.record {
             one.store.remove(record)?;
         }
-        tracing::info!(
-            event = "pruned",
-            storage = one.name,
-            key = archive.keys.join(",")
-        );
-        removed += 1;
     }
     // gobackup may come back: its list must not name what is gone.
     let left: Vec<&OldEntry> = old
@@ -79,25 +97,29 @@ pub(super) fn apply(context: &Context, family: &Family, one: &Delivered) -> Resu
         let text = serde_json::to_vec(&left).unwrap_or_default();
         one.store.put(&old_state, &text)?;
     }
-    Ok(removed)
+    Ok((removed, of))
 }
 
-/// Archives whose record names this Backup.
-fn ours(context: &Context, one: &Delivered) -> Result<Vec<Archive>, Failure> {
-    let mut found = vec![];
-    for entry in one.store.list(&state::directory(context, &one.path))? {
-        let Some(record) = state::read::<Record>(one.store.as_ref(), &entry.key)? else {
-            continue;
-        };
-        if record.object == context.settings.identity.object && !record.key.is_empty() {
-            found.push(Archive {
-                at: record.started_at,
-                keys: vec![record.key],
-                record: Some(entry.key),
-            });
-        }
-    }
-    Ok(found)
+/// Archives of this Backup, by its records and by gobackup's state, newest first.
+fn archives(context: &Context, one: &Delivered, old: &[OldEntry]) -> Result<Vec<Archive>, Failure> {
+    let mut archives: Vec<Archive> = state::records(context, one.store.as_ref(), &one.path)?
+        .into_iter()
+        .map(|(at, record)| Archive {
+            keys: record.keys(),
+            at: record.started_at,
+            name: record.key,
+            record: Some(at),
+        })
+        .collect();
+    let known: BTreeSet<String> = archives.iter().flat_map(|a| a.keys.clone()).collect();
+    archives.extend(
+        old.iter()
+            .filter_map(|e| old_archive(e, &one.path))
+            .filter(|a| !a.keys.iter().any(|k| known.contains(k))),
+    );
+    archives.sort();
+    archives.reverse();
+    Ok(archives)
 }
 
 fn old_archive(entry: &OldEntry, path: &str) -> Option<Archive> {
@@ -114,6 +136,7 @@ fn old_archive(entry: &OldEntry, path: &str) -> Option<Archive> {
     let at = crds::time::parse_rfc3339(&entry.created_at)?;
     Some(Archive {
         at: crds::time::rfc3339(at),
+        name: state::join(path, names.first().map_or("", String::as_str)),
         keys: names.iter().map(|n| state::join(path, n)).collect(),
         record: None,
     })

@@ -42,12 +42,37 @@ pub(super) struct Record {
     pub(super) started_at: String,
     /// Key of the archive below the storage's root.
     pub(super) key: String,
+    /// Parts of a split archive, in order; its key is what theirs begin with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) parts: Vec<PartRecord>,
     /// Bytes stored.
     pub(super) stored_bytes: u64,
     /// SHA-256 of them.
     pub(super) stored_sha256: String,
     /// Files in the archive.
     pub(super) files: Vec<FileRecord>,
+}
+
+/// One part of a split archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PartRecord {
+    /// Key below the storage's root.
+    pub(super) key: String,
+    /// Bytes.
+    pub(super) bytes: u64,
+    /// SHA-256.
+    pub(super) sha256: String,
+}
+
+impl Record {
+    /// Keys of the objects that make the archive, in order.
+    pub(super) fn keys(&self) -> Vec<String> {
+        if self.parts.is_empty() {
+            return vec![self.key.clone()];
+        }
+        self.parts.iter().map(|p| p.key.clone()).collect()
+    }
 }
 
 /// One file in the archive.
@@ -109,7 +134,12 @@ pub(super) fn key(context: &Context, family: &Family, path: &str, attempt: usize
         Some(crds::gobackup::plan::Encrypt::Openssl { .. }) => ".enc",
         Some(crds::gobackup::plan::Encrypt::Age { .. }) => ".age",
     };
-    join(path, &format!("{at}{apart}{extension}{encrypted}"))
+    let name = format!("{at}{apart}{extension}{encrypted}");
+    match family.plan.split {
+        None => join(path, &name),
+        // As gobackup puts parts: a directory of the archive's own.
+        Some(_) => join(path, &format!("{at}{apart}/{name}")),
+    }
 }
 
 /// Directory of the Backup's records.
@@ -133,13 +163,12 @@ pub(super) fn old_state(family: &Family, path: &str, storage: &str) -> String {
 /// The store refuses; the archive is removed then.
 pub(super) fn record(
     context: &Context,
-    family: &Family,
     target: &Target,
     key: &str,
+    parts: &[PartRecord],
     members: &[Member],
     stored: &Stored,
 ) -> Result<(), Failure> {
-    let _ = family;
     let identity = &context.settings.identity;
     let record = Record {
         schema: SCHEMA.to_owned(),
@@ -149,6 +178,7 @@ pub(super) fn record(
         run: identity.run.clone(),
         started_at: crds::time::rfc3339(context.clock.started),
         key: key.to_owned(),
+        parts: parts.to_vec(),
         stored_bytes: stored.bytes,
         stored_sha256: stored.sha256.clone(),
         files: members.iter().filter_map(file).collect(),
@@ -162,8 +192,32 @@ pub(super) fn record(
     let name = key.rsplit('/').next().unwrap_or(key);
     let at = format!("{}/{name}.json", directory(context, &target.path));
     target.store.put(&at, &text).inspect_err(|_| {
-        let _ = target.store.remove(key);
+        for key in record.keys() {
+            let _ = target.store.remove(&key);
+        }
     })
+}
+
+/// Records of this Backup's archives below `path`, oldest first, each with its own key.
+///
+/// # Errors
+/// The store refuses.
+pub(super) fn records(
+    context: &Context,
+    store: &dyn Store,
+    path: &str,
+) -> Result<Vec<(String, Record)>, Failure> {
+    let mut found = vec![];
+    for entry in store.list(&directory(context, path))? {
+        let Some(record) = read::<Record>(store, &entry.key)? else {
+            continue;
+        };
+        if record.object == context.settings.identity.object && !record.key.is_empty() {
+            found.push((entry.key, record));
+        }
+    }
+    found.sort_by(|a, b| (&a.1.started_at, &a.1.key).cmp(&(&b.1.started_at, &b.1.key)));
+    Ok(found)
 }
 
 fn file(member: &Member) -> Option<FileRecord> {

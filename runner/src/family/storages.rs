@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crds::gobackup::plan::{Place, S3, Storage};
 use crds::gobackup::run::VOLUMES_DIR;
@@ -10,7 +11,7 @@ use secrecy::SecretString;
 use crate::failure::Failure;
 use crate::run::Context;
 use crate::settings::{self, Destination};
-use crate::store::{self, Attempt, Store, webdav};
+use crate::store::{self, Attempt, Store, cloud, ftp, sftp, webdav};
 
 use super::settings::{Family, expose};
 
@@ -69,7 +70,11 @@ pub(super) fn open(
     Ok((targets, lost))
 }
 
-fn one(context: &Context, storage: &Storage<SecretString>) -> Result<Target, Failure> {
+/// Opens one storage.
+///
+/// # Errors
+/// It can't be used.
+pub(super) fn one(context: &Context, storage: &Storage<SecretString>) -> Result<Target, Failure> {
     let named = |e: Failure| Failure {
         message: format!("Storage {}: {}", storage.name, e.message),
         ..e
@@ -124,23 +129,150 @@ fn connect(
             let store = webdav::WebdavStore::new(settings, attempt)?;
             Ok((Arc::new(store), path))
         }
-        other => Err(Failure::settings(format!(
-            "this runner can't reach {} storages",
-            kind(other)
-        ))),
+        Place::Gcs { .. } | Place::Azure { .. } => {
+            cloud(&storage.place, attempt).map(|store| (store, path))
+        }
+        Place::Ftp { .. } => {
+            // Where no path is given gobackup's is `/`.
+            let absolute = path.is_empty() || path.starts_with('/');
+            let store = ftp_server(storage, absolute, attempt)?;
+            Ok((store, path.trim_matches('/').to_owned()))
+        }
+        Place::Sftp { .. } => {
+            let absolute = path.starts_with('/');
+            let store = ssh_server(context, storage, absolute, attempt)?;
+            Ok((store, path.trim_matches('/').to_owned()))
+        }
     }
 }
 
-fn kind<C>(place: &Place<C>) -> &'static str {
+fn cloud(place: &Place<SecretString>, attempt: Attempt) -> Result<Arc<dyn Store>, Failure> {
+    let secret = |s: &Option<SecretString>| expose(s.as_ref()).map(|t| t.to_owned().into());
     match place {
-        Place::Local { .. } => "local",
-        Place::S3(_) => "S3",
-        Place::Gcs { .. } => "gcs",
-        Place::Azure { .. } => "azure",
-        Place::Webdav { .. } => "webdav",
-        Place::Ftp { .. } => "ftp",
-        Place::Sftp { .. } => "sftp and scp",
+        Place::Gcs {
+            bucket,
+            credentials,
+            credentials_file,
+            endpoint,
+        } => {
+            let settings = cloud::Gcs {
+                bucket: bucket.clone(),
+                credentials: secret(credentials),
+                credentials_file: credentials_file.clone(),
+                endpoint: endpoint.clone(),
+            };
+            cloud::gcs(&settings, attempt)
+        }
+        Place::Azure {
+            account,
+            container,
+            tenant_id,
+            client_id,
+            client_secret,
+            endpoint,
+        } => {
+            let settings = cloud::Azure {
+                account: account.clone(),
+                container: container.clone(),
+                tenant_id: tenant_id.clone(),
+                client_id: client_id.clone(),
+                client_secret: secret(client_secret),
+                endpoint: endpoint.clone(),
+            };
+            cloud::azure(&settings, attempt)
+        }
+        _ => Err(Failure::settings("this is no cloud storage")),
     }
+}
+
+fn ftp_server(
+    storage: &Storage<SecretString>,
+    absolute: bool,
+    attempt: Attempt,
+) -> Result<Arc<dyn Store>, Failure> {
+    let Place::Ftp {
+        host,
+        port,
+        username,
+        password,
+        tls,
+        explicit_tls,
+        no_check_certificate,
+    } = &storage.place
+    else {
+        return Err(Failure::settings("this is no FTP server"));
+    };
+    let settings = ftp::Settings {
+        host: host.clone(),
+        port: *port,
+        username: expose(username.as_ref()).unwrap_or("anonymous").to_owned(),
+        password: expose(password.as_ref())
+            .unwrap_or_default()
+            .to_owned()
+            .into(),
+        tls: *tls,
+        explicit_tls: *explicit_tls,
+        no_check_certificate: *no_check_certificate,
+        absolute,
+        stalled: stalled(storage),
+    };
+    Ok(Arc::new(ftp::FtpStore::open(settings, attempt)?))
+}
+
+fn ssh_server(
+    context: &Context,
+    storage: &Storage<SecretString>,
+    absolute: bool,
+    attempt: Attempt,
+) -> Result<Arc<dyn Store>, Failure> {
+    let Place::Sftp {
+        host,
+        port,
+        username,
+        password,
+        private_key,
+        private_key_file,
+        passphrase,
+        host_key,
+    } = &storage.place
+    else {
+        return Err(Failure::settings("this is no SSH server"));
+    };
+    let secret = |s: &Option<SecretString>| expose(s.as_ref()).map(|t| t.to_owned().into());
+    let from_file = private_key_file.as_ref().map(|path| {
+        std::fs::read_to_string(path).map_err(|e| {
+            Failure::settings(format!(
+                "config.private_key {path} can't be read: {e}; mount it, or use private_key_ref"
+            ))
+        })
+    });
+    let settings = sftp::Settings {
+        host: host.clone(),
+        port: *port,
+        username: expose(username.as_ref()).unwrap_or("root").to_owned(),
+        password: secret(password),
+        private_key: match secret(private_key) {
+            Some(key) => Some(key),
+            None => from_file.transpose()?.map(Into::into),
+        },
+        passphrase: secret(passphrase),
+        host_key: host_key.clone(),
+        absolute,
+        stalled: stalled(storage),
+    };
+    let store = sftp::SftpStore::open(settings, attempt)?;
+    if let Some(fingerprint) = store.unchecked_host_key() {
+        context.reporter.warn(&format!(
+            "Storage {}: the host key of {host} is not checked, anyone in between could take the archive; set config.host_key to \"{fingerprint}\" if that is the server's",
+            storage.name
+        ));
+    }
+    Ok(Arc::new(store))
+}
+
+/// `timeout` of a Storage: so long a transfer may move nothing, however long it is as a whole.
+fn stalled(storage: &Storage<SecretString>) -> Duration {
+    Duration::from_secs(storage.timeout.max(1).into())
 }
 
 fn bucket(s3: &S3<SecretString>) -> settings::S3 {

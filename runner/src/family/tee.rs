@@ -3,15 +3,18 @@
 
 use std::io::{self, Write};
 
+use crds::gobackup::plan::Split;
+use sha2::{Digest, Sha256};
+
 use crate::failure::Failure;
-use crate::pipeline::Stored;
+use crate::pipeline::{Stored, hex};
 use crate::run::Context;
 use crate::store::Upload;
 use crate::verify;
 
 use super::settings::Family;
 use super::spool::Member;
-use super::state;
+use super::state::{self, PartRecord};
 use super::storages::{Delivered, Target};
 
 /// So many names are tried where others stand already.
@@ -21,12 +24,73 @@ const NAMES: usize = 3;
 pub(super) struct Tee {
     lanes: Vec<Lane>,
     failures: Vec<Failure>,
+    split: Option<Split>,
+    /// Parts that are full.
+    full: Vec<Stored>,
+    /// The part that is written.
+    hash: Sha256,
+    bytes: u64,
 }
 
 struct Lane {
     target: Target,
+    /// Key of the archive; what the keys of a split one's parts begin with.
     key: String,
-    upload: Box<dyn Upload>,
+    /// Key and upload of each part; all but the last are closed.
+    parts: Vec<(String, Box<dyn Upload>)>,
+}
+
+impl Lane {
+    fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
+        match self.parts.last_mut() {
+            Some((_, upload)) => upload.write(data),
+            None => Err(Failure::store("StoreFailed", "the upload is closed")),
+        }
+    }
+
+    fn close(&mut self) -> Result<(), Failure> {
+        match self.parts.last_mut() {
+            Some((_, upload)) => upload.close(),
+            None => Ok(()),
+        }
+    }
+
+    /// Closes the part and begins the one with this suffix.
+    fn next(&mut self, suffix: &str) -> Result<(), Failure> {
+        self.close()?;
+        let key = format!("{}-{suffix}", self.key);
+        let upload = self.target.store.begin(&key)?;
+        self.parts.push((key, upload));
+        Ok(())
+    }
+
+    /// Reads every part back, then publishes them all; after a failure none is left.
+    fn deliver(&mut self, stored: &[Stored]) -> Result<(), Failure> {
+        for ((key, upload), stored) in self.parts.iter().zip(stored) {
+            verify::compare(key, upload.read_back()?, stored)?;
+        }
+        let mut published = vec![];
+        for (key, upload) in &mut self.parts {
+            let done = upload.publish().and_then(|done| {
+                done.then_some(()).ok_or_else(|| {
+                    Failure::store(
+                        "AlreadyExists",
+                        format!(
+                            "{key} was made by another run meanwhile: it is left alone; run again"
+                        ),
+                    )
+                })
+            });
+            if let Err(e) = done {
+                for key in published {
+                    let _ = self.target.store.remove(key);
+                }
+                return Err(e);
+            }
+            published.push(key.as_str());
+        }
+        Ok(())
+    }
 }
 
 impl Tee {
@@ -43,18 +107,27 @@ impl Tee {
         let mut tee = Self {
             lanes: vec![],
             failures: lost,
+            split: family.plan.split,
+            full: vec![],
+            hash: Sha256::new(),
+            bytes: 0,
         };
+        let first = tee.split.and_then(|s| s.suffix(0));
         for target in targets {
-            let begin = || -> Result<(String, Box<dyn Upload>), Failure> {
+            let begin = || -> Result<(String, String, Box<dyn Upload>), Failure> {
                 let key = free_key(context, family, &target)?;
-                let upload = target.store.begin(&key)?;
-                Ok((key, upload))
+                let part = match &first {
+                    None => key.clone(),
+                    Some(suffix) => format!("{key}-{suffix}"),
+                };
+                let upload = target.store.begin(&part)?;
+                Ok((key, part, upload))
             };
             match begin() {
-                Ok((key, upload)) => tee.lanes.push(Lane {
+                Ok((key, part, upload)) => tee.lanes.push(Lane {
                     target,
                     key,
-                    upload,
+                    parts: vec![(part, upload)],
                 }),
                 Err(e) => tee.lost(&target.name, e),
             }
@@ -82,23 +155,78 @@ impl Tee {
         });
     }
 
+    fn part_is_full(&mut self) {
+        let hash = std::mem::take(&mut self.hash);
+        self.full.push(Stored {
+            bytes: std::mem::take(&mut self.bytes),
+            sha256: hex(&hash.finalize()),
+        });
+    }
+
+    /// Every storage begins its next part.
+    fn next_part(&mut self, split: Split) -> io::Result<()> {
+        self.part_is_full();
+        let Some(suffix) = split.suffix(self.full.len() as u64) else {
+            return Err(io::Error::other(Failure::settings(format!(
+                "the archive has more than {} parts: raise spec.splitWith.chunkSize or suffixLength",
+                self.full.len()
+            ))));
+        };
+        self.each(|lane| lane.next(&suffix))
+    }
+
+    /// Does something on every storage; one that fails is left behind.
+    fn each(&mut self, act: impl Fn(&mut Lane) -> Result<(), Failure>) -> io::Result<()> {
+        let mut lost = vec![];
+        self.lanes.retain_mut(|lane| match act(lane) {
+            Ok(()) => true,
+            Err(e) => {
+                lost.push((lane.target.name.clone(), e));
+                false
+            }
+        });
+        for (name, failure) in lost {
+            self.lost(&name, failure);
+        }
+        if self.lanes.is_empty() {
+            return Err(io::Error::other(self.all_lost()));
+        }
+        Ok(())
+    }
+
     /// Closes, reads back and publishes on each storage.
     pub(super) fn finish(
         mut self,
         context: &Context,
-        family: &Family,
         members: &[Member],
         stored: &Stored,
     ) -> (Vec<Delivered>, Vec<Failure>) {
         let mut delivered = vec![];
+        let parts = if self.split.is_some() {
+            self.part_is_full();
+            std::mem::take(&mut self.full)
+        } else {
+            vec![stored.clone()]
+        };
+        let split = self.split.is_some();
         for mut lane in std::mem::take(&mut self.lanes) {
             let name = lane.target.name.clone();
             let done = (|| {
-                lane.upload.close()?;
+                lane.close()?;
                 context.check()?;
-                verify::compare(&lane.key, lane.upload.read_back()?, stored)?;
-                publish(&mut lane)?;
-                state::record(context, family, &lane.target, &lane.key, members, stored)?;
+                lane.deliver(&parts)?;
+                let records: Vec<PartRecord> = lane
+                    .parts
+                    .iter()
+                    .zip(&parts)
+                    .filter(|_| split)
+                    .map(|((key, _), part)| PartRecord {
+                        key: key.clone(),
+                        bytes: part.bytes,
+                        sha256: part.sha256.clone(),
+                    })
+                    .collect();
+                state::record(context, &lane.target, &lane.key, &records, members, stored)?;
                 Ok(Delivered {
                     name: lane.target.name.clone(),
                     key: lane.key.clone(),
@@ -121,7 +249,11 @@ fn free_key(context: &Context, family: &Family, target: &Target) -> Result<Strin
     let taken = target.store.list(&target.path)?;
     for attempt in 0..NAMES {
         let key = state::key(context, family, &target.path, attempt);
-        if !taken.iter().any(|e| e.key.trim_start_matches('/') == key) {
+        let free = match (family.plan.split, key.rsplit_once('/')) {
+            (Some(_), Some((directory, _))) => target.store.list(directory)?.is_empty(),
+            _ => !taken.iter().any(|e| e.key == key),
+        };
+        if free {
             return Ok(key);
         }
     }
@@ -134,35 +266,19 @@ fn free_key(context: &Context, family: &Family, target: &Target) -> Result<Strin
     ))
 }
 
-fn publish(lane: &mut Lane) -> Result<(), Failure> {
-    if lane.upload.publish()? {
-        return Ok(());
-    }
-    Err(Failure::store(
-        "AlreadyExists",
-        format!(
-            "{} was made by another run meanwhile: it is left alone; run again",
-            lane.key
-        ),
-    ))
-}
-
 impl Write for Tee {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        let mut lost = vec![];
-        self.lanes.retain_mut(|lane| match lane.upload.write(data) {
-            Ok(()) => true,
-            Err(e) => {
-                lost.push((lane.target.name.clone(), e));
-                false
+        let mut data = data;
+        if let Some(split) = self.split {
+            if self.bytes == split.bytes {
+                self.next_part(split)?;
             }
-        });
-        for (name, failure) in lost {
-            self.lost(&name, failure);
+            let room = usize::try_from(split.bytes - self.bytes).unwrap_or(usize::MAX);
+            data = &data[..data.len().min(room)];
+            self.hash.update(data);
+            self.bytes += data.len() as u64;
         }
-        if self.lanes.is_empty() {
-            return Err(io::Error::other(self.all_lost()));
-        }
+        self.each(|lane| lane.write(data))?;
         Ok(data.len())
     }
 

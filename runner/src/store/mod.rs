@@ -1,8 +1,12 @@
 //! Where artefacts live. A store writes under a temporary name, makes it durable, reads it back,
 //! and publishes it only if nothing is there yet.
 
+pub mod cloud;
+pub mod ftp;
 mod object;
 mod s3;
+pub mod sftp;
+mod temporary;
 mod uploads;
 mod volume;
 pub mod webdav;

@@ -10,8 +10,10 @@
 )]
 
 pub mod databases;
+pub mod family;
 pub mod s3;
 pub mod servers;
+pub mod stores;
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -12,7 +12,7 @@ pub const POSTGRES_PASSWORD: &str = "S3cr3t-marker $x:y\\z";
 pub const REDIS_PASSWORD: &str = "S3cr3t-marker $r";
 pub const DAV_PASSWORD: &str = "S3cr3t-marker $d";
 
-fn wait_for(what: &str, ready: impl Fn() -> bool) {
+pub fn wait_for(what: &str, ready: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !ready() {
         assert!(Instant::now() < deadline, "{what} did not start");
@@ -24,7 +24,7 @@ fn wait_for(what: &str, ready: impl Fn() -> bool) {
     clippy::zombie_processes,
     reason = "a watcher ends it with this process"
 )]
-fn spawn(command: &mut Command) {
+pub fn spawn(command: &mut Command) {
     let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -35,7 +35,7 @@ fn spawn(command: &mut Command) {
 }
 
 /// A directory that lives as long as the process.
-fn directory(name: &str) -> PathBuf {
+pub fn directory(name: &str) -> PathBuf {
     let dir = tempfile::Builder::new().prefix(name).tempdir().unwrap();
     dir.keep()
 }
@@ -198,6 +198,51 @@ pub fn redis_cli(port: u16, password: Option<&str>, args: &[&str]) -> String {
         .to_owned()
 }
 
+/// Client port of an etcd over this data directory.
+pub fn start_etcd(data: &Path) -> u16 {
+    let (client, peer) = (free_port(), free_port());
+    let (client_url, peer_url) = (
+        format!("http://127.0.0.1:{client}"),
+        format!("http://127.0.0.1:{peer}"),
+    );
+    spawn(
+        Command::new("etcd")
+            .arg("--data-dir")
+            .arg(data)
+            .args([
+                "--unsafe-no-fsync",
+                "--listen-client-urls",
+                &client_url,
+                "--advertise-client-urls",
+                &client_url,
+            ])
+            .args([
+                "--listen-peer-urls",
+                &peer_url,
+                "--initial-advertise-peer-urls",
+                &peer_url,
+                "--initial-cluster",
+                &format!("default={peer_url}"),
+            ]),
+    );
+    wait_for("etcd (apt-get install etcd-server etcd-client)", || {
+        etcdctl(client, &["endpoint", "health"]).is_some()
+    });
+    client
+}
+
+/// What etcdctl prints, if it ends well.
+pub fn etcdctl(port: u16, args: &[&str]) -> Option<String> {
+    let output = Command::new("etcdctl")
+        .env("ETCDCTL_API", "3")
+        .arg(format!("--endpoints=127.0.0.1:{port}"))
+        .args(args)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    output.status.success().then_some(text)
+}
+
 /// URL and directory of a WebDAV server; the user is `dav`.
 pub fn webdav() -> &'static (String, PathBuf) {
     static SERVER: OnceLock<(String, PathBuf)> = OnceLock::new();
@@ -225,7 +270,7 @@ pub fn webdav() -> &'static (String, PathBuf) {
     })
 }
 
-fn cache() -> PathBuf {
+pub fn cache() -> PathBuf {
     let cache = std::env::var("XDG_CACHE_HOME").map_or_else(
         |_| PathBuf::from(std::env::var("HOME").unwrap()).join(".cache"),
         PathBuf::from,

@@ -53,6 +53,24 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     ])
 }
 
+/// Asks the member for its state.
+pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
+    let d = job.database;
+    let mut args = vec!["endpoint".to_owned(), "status".to_owned()];
+    args.push(format!(
+        "--endpoints={}",
+        d.host.as_deref().unwrap_or_default()
+    ));
+    args.extend(d.args.iter().cloned());
+    let mut program = Program::new(Program::find(job.context, "etcdctl")?, args);
+    program.env = vec![("ETCDCTL_API".to_owned(), "3".to_owned())];
+    let (_, ended) = program.run(job.context, "")?;
+    if ended.good() {
+        return Ok(());
+    }
+    Err(explain("etcdctl", &ended))
+}
+
 /// Length and SHA-256 of the file, if its own hash is right.
 fn check(path: &std::path::Path) -> Result<(u64, String), Failure> {
     let broken = |what: String| {

@@ -48,6 +48,63 @@ pub(super) fn dump(
     }
 }
 
+/// Logs in to one Database where its client can do so without a dump; else its port must answer.
+///
+/// # Errors
+/// It can't be reached, or refuses the login.
+pub(super) fn probe(context: &Context, database: &Database<SecretString>) -> Result<(), Failure> {
+    let job = Dump {
+        context,
+        database,
+        work: Path::new("/"),
+        at: String::new(),
+    };
+    match database.engine {
+        Engine::Postgresql => postgresql::probe(&job),
+        Engine::Mysql | Engine::Mariadb => mysql::probe(&job),
+        Engine::Redis => redis::probe(&job),
+        Engine::Etcd => etcd::probe(&job),
+        Engine::Mongodb | Engine::Influxdb2 | Engine::Mssql => port_answers(&job),
+    }
+}
+
+/// Something listens at the Database's host and port.
+fn port_answers(job: &Dump<'_>) -> Result<(), Failure> {
+    use std::net::{TcpStream, ToSocketAddrs};
+    let d = job.database;
+    let default = match d.engine {
+        Engine::Mongodb => 27017,
+        Engine::Influxdb2 => 8086,
+        _ => 1433,
+    };
+    let text = d.host.as_deref().unwrap_or_default();
+    let text = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let text = text.split('/').next().unwrap_or_default();
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if port.chars().all(|c| c.is_ascii_digit()) => {
+            (host, port.parse().unwrap_or(default))
+        }
+        _ => (text, d.port.unwrap_or(default)),
+    };
+    let failed = |reason, e: std::io::Error| {
+        Failure::source(
+            reason,
+            format!("{host}:{port} does not answer: {e}; check config.host and config.port"),
+        )
+    };
+    let addresses = (host, port)
+        .to_socket_addrs()
+        .map_err(|e| failed("HostNotFound", e))?;
+    let mut last = std::io::Error::other("the name has no address");
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, std::time::Duration::from_secs(10)) {
+            Ok(_) => return Ok(()),
+            Err(e) => last = e,
+        }
+    }
+    Err(failed("ConnectionFailed", last))
+}
+
 /// One dump under way.
 struct Dump<'a> {
     context: &'a Context,

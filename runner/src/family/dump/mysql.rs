@@ -56,6 +56,13 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     Ok(vec![spooled.into_member(format!("{}/{file}.sql", job.at))])
 }
 
+/// Logs in.
+pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
+    let source = source(job)?;
+    let clients = Clients::find(&job.context.settings.path)?;
+    observe(job, &clients, &source).map(drop)
+}
+
 fn source(job: &Dump<'_>) -> Result<Source, Failure> {
     let d = job.database;
     let skip = |word: &&String| {

@@ -20,11 +20,7 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
         "pgpass",
         &passfile(expose(database.password.as_ref()).unwrap_or_default())?,
     )?;
-    program.env = vec![
-        ("PGPASSFILE".to_owned(), passfile.text()),
-        ("PGCONNECT_TIMEOUT".to_owned(), "30".to_owned()),
-        ("LC_ALL".to_owned(), "C".to_owned()),
-    ];
+    program.env = environment(&passfile.text());
     let name = database.database.as_deref().unwrap_or("all_databases");
     let mut running = program.start(job.context, false)?;
     let Some(output) = running.stdout.take() else {
@@ -37,7 +33,36 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     Ok(vec![spooled.into_member(format!("{}/{file}.sql", job.at))])
 }
 
-fn arguments(job: &Dump<'_>) -> Vec<String> {
+/// Logs in.
+pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
+    let d = job.database;
+    let mut args = server(job);
+    let name = d.database.as_deref().unwrap_or("postgres");
+    args.push(format!("--dbname={}", quoted(name)));
+    args.extend(["--no-psqlrc", "--command=select 1"].map(str::to_owned));
+    let mut program = Program::new(Program::find(job.context, "psql")?, args);
+    let passfile = job.private_file(
+        "pgpass",
+        &passfile(expose(d.password.as_ref()).unwrap_or_default())?,
+    )?;
+    program.env = environment(&passfile.text());
+    let (_, ended) = program.run(job.context, "")?;
+    if ended.good() {
+        return Ok(());
+    }
+    Err(explain("psql", &ended))
+}
+
+fn environment(passfile: &str) -> Vec<(String, String)> {
+    vec![
+        ("PGPASSFILE".to_owned(), passfile.to_owned()),
+        ("PGCONNECT_TIMEOUT".to_owned(), "30".to_owned()),
+        ("LC_ALL".to_owned(), "C".to_owned()),
+    ]
+}
+
+/// Where the server is and who logs in.
+fn server(job: &Dump<'_>) -> Vec<String> {
     let d = job.database;
     let mut args = vec!["--no-password".to_owned()];
     match (&d.socket, &d.host) {
@@ -53,6 +78,12 @@ fn arguments(job: &Dump<'_>) -> Vec<String> {
     }
     args.extend(d.port.map(|p| format!("--port={p}")));
     args.extend(expose(d.username.as_ref()).map(|u| format!("--username={u}")));
+    args
+}
+
+fn arguments(job: &Dump<'_>) -> Vec<String> {
+    let d = job.database;
+    let mut args = server(job);
     if d.database.is_some() {
         args.extend(d.tables.iter().map(|t| format!("--table={t}")));
         args.extend(

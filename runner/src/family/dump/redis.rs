@@ -33,7 +33,31 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     Ok(vec![spooled.into_member(format!("{}/{NAME}", job.at))])
 }
 
-fn over_the_network(job: &Dump<'_>, crc: &mut Crc64) -> Result<Spooled, Failure> {
+/// Logs in, or finds the mounted file.
+pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
+    if let Some(path) = &job.database.copy_from {
+        return File::open(path).map(drop).map_err(|e| {
+            Failure::source(
+                "NotFound",
+                format!("{path} can't be read: {e}; check config.rdb_path and the volume"),
+            )
+        });
+    }
+    let (mut args, input) = server(job);
+    args.push("PING".to_owned());
+    let program = Program::new(Program::find(job.context, "redis-cli")?, args);
+    let (output, mut ended) = program.run(job.context, &input)?;
+    let said = String::from_utf8_lossy(&output).trim().to_owned();
+    if ended.good() && said.ends_with("PONG") {
+        return Ok(());
+    }
+    // The client says a refusal on its standard output and ends well.
+    ended.messages.push(job.context.scrub.clean(&said));
+    Err(explain("redis-cli", &ended))
+}
+
+/// Where the server is and who logs in, and what is written to the client's input for it.
+fn server(job: &Dump<'_>) -> (Vec<String>, String) {
     let d = job.database;
     let mut args: Vec<String> = vec![];
     match &d.socket {
@@ -50,10 +74,15 @@ fn over_the_network(job: &Dump<'_>, crc: &mut Crc64) -> Result<Spooled, Failure>
     // Read from standard input: neither argv nor environment holds it.
     args.extend(password.map(|_| "--askpass".to_owned()));
     args.extend(d.args.iter().cloned());
+    let input = password.map(|p| format!("{p}\n")).unwrap_or_default();
+    (args, input)
+}
+
+fn over_the_network(job: &Dump<'_>, crc: &mut Crc64) -> Result<Spooled, Failure> {
+    let (mut args, input) = server(job);
     let fifo = job.work.join(job.work_name("rdb"));
     args.extend(["--rdb".to_owned(), fifo.display().to_string()]);
     let program = Program::new(Program::find(job.context, "redis-cli")?, args);
-    let input = password.map(|p| format!("{p}\n")).unwrap_or_default();
     let (_, ended) = program.run(job.context, &input)?;
     if !ended.good() {
         return Err(explain("redis-cli", &ended));

@@ -1,0 +1,411 @@
+//! What is asked of a Backup's archives beside making one: List, Verify, Prune and Probe.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use crds::run::{Artefact, Verification};
+
+use super::open::{self, Closed};
+use super::retention;
+use super::settings::Family;
+use super::state::{self, Record};
+use super::storages::{self, Delivered, Target};
+use crate::failure::Failure;
+use crate::inspect::{self, Options};
+use crate::pipeline::Stored;
+use crate::run::Context;
+use crate::verify;
+
+/// An archive of this Backup and the storage it is on.
+pub(super) struct Found {
+    /// The storage.
+    pub(super) on: Delivered,
+    /// What was said of it when it was stored.
+    pub(super) record: Record,
+}
+
+/// Opens what can be opened; what can't is told, and fails the action at its end.
+fn targets(context: &Context, family: &Family) -> Result<(Vec<Target>, Option<Failure>), Failure> {
+    context.settings.check()?;
+    let (targets, lost) = storages::open(context, family)?;
+    Ok((targets, (!lost.is_empty()).then(|| super::all(lost))))
+}
+
+fn delivered(target: &Target, key: &str) -> Delivered {
+    Delivered {
+        name: target.name.clone(),
+        key: key.to_owned(),
+        keep: target.keep,
+        path: target.path.clone(),
+        store: target.store.clone(),
+    }
+}
+
+/// Archives of this Backup on a storage, oldest first.
+fn on(context: &Context, target: &Target) -> Result<Vec<Found>, Failure> {
+    let records = state::records(context, target.store.as_ref(), &target.path)?;
+    Ok(records
+        .into_iter()
+        .map(|(_, record)| Found {
+            on: delivered(target, &record.key),
+            record,
+        })
+        .collect())
+}
+
+fn artefact(found: &Found) -> Artefact {
+    Artefact {
+        key: found.record.key.clone(),
+        size: i64::try_from(found.record.stored_bytes).unwrap_or(i64::MAX),
+        sha256: found.record.stored_sha256.clone(),
+        read_back: true,
+        storage: Some(found.on.name.clone()),
+    }
+}
+
+fn end(lost: Option<Failure>) -> Result<(), Failure> {
+    lost.map_or(Ok(()), Err)
+}
+
+/// One log line for each archive on each storage, oldest first, with `"event":"artefact"`.
+///
+/// # Errors
+/// A storage can't be used or refuses.
+pub(super) fn list(context: &Context, family: &Family) -> Result<(), Failure> {
+    let (targets, lost) = targets(context, family)?;
+    let (mut all, mut words) = (vec![], vec![]);
+    for target in &targets {
+        let found = on(context, target)?;
+        for f in &found {
+            tracing::info!(
+                event = "artefact",
+                storage = target.name,
+                key = f.record.key,
+                run = f.record.run,
+                startedAt = f.record.started_at,
+                storedBytes = f.record.stored_bytes,
+                storedSha256 = f.record.stored_sha256,
+                files = f.record.files.len() as u64,
+            );
+        }
+        let bytes: u64 = found.iter().map(|f| f.record.stored_bytes).sum();
+        words.push(format!(
+            "{} archives with {bytes} bytes on storage {}",
+            found.len(),
+            target.name
+        ));
+        all.extend(found);
+    }
+    all.sort_by(|a, b| b.record.started_at.cmp(&a.record.started_at));
+    let stored: u64 = all.iter().map(|f| f.record.stored_bytes).sum();
+    context.reporter.update(|r| {
+        r.message = words.join("; ");
+        r.artefacts = all.iter().map(artefact).collect();
+        r.stored_bytes = i64::try_from(stored).ok();
+    });
+    end(lost)
+}
+
+/// The archive that is meant, on each storage that has it.
+///
+/// # Errors
+/// No storage has it, or one refuses.
+pub(super) fn choose(
+    context: &Context,
+    targets: &[Target],
+    choice: &crate::artefacts::Choice,
+) -> Result<Vec<Found>, Failure> {
+    let at =
+        match &choice.at {
+            None => None,
+            Some(text) => Some(crds::time::parse_rfc3339(text).ok_or_else(|| {
+                Failure::settings(format!("at: {text:?} is not an RFC 3339 time"))
+            })?),
+        };
+    let mut meant = vec![];
+    for target in targets {
+        let found = on(context, target)?;
+        let fits = |f: &Found| {
+            let r = &f.record;
+            choice.key.as_ref().is_none_or(|k| *k == r.key)
+                && choice.run.as_ref().is_none_or(|run| *run == r.run)
+                && at.is_none_or(|at| {
+                    crds::time::parse_rfc3339(&r.started_at).is_some_and(|s| s <= at)
+                })
+        };
+        meant.extend(found.into_iter().rev().find(fits));
+    }
+    // Of «the newest» only storages count that have it.
+    let newest = meant
+        .iter()
+        .map(|f| f.record.run.clone())
+        .max_by_key(|run| {
+            meant
+                .iter()
+                .filter(|f| f.record.run == *run)
+                .map(|f| f.record.started_at.clone())
+                .max()
+        });
+    meant.retain(|f| Some(&f.record.run) == newest.as_ref());
+    if meant.is_empty() {
+        let names: Vec<&str> = targets.iter().map(|t| t.name.as_str()).collect();
+        return Err(Failure::store(
+            "ArtefactNotFound",
+            format!(
+                "no archive of this Backup that fits is on {}: list what is stored: kubectl backup list",
+                names.join(", ")
+            ),
+        ));
+    }
+    Ok(meant)
+}
+
+/// Re-reads an archive on every storage that has it: the stored bytes are compared with the
+/// record, and where the key is at hand every file in it too.
+///
+/// # Errors
+/// One differs, is gone, or its storage refuses.
+pub(super) fn verify(context: &Context, family: &Family) -> Result<(), Failure> {
+    let options = inspect::options(context)?;
+    if options.mode.as_deref() == Some("Restore") {
+        return Err(Failure::settings(
+            "an archive of several databases has no verification by restore: use mode Checksum, which reads every file in it",
+        ));
+    }
+    let (targets, lost) = targets(context, family)?;
+    context.reporter.phase("ReadingBack");
+    let meant = choose(context, &targets, &options.choice)?;
+    context
+        .reporter
+        .update(|r| r.artefacts = meant.iter().map(artefact).collect());
+    let mut words = vec![];
+    let mut wrong = vec![];
+    for found in &meant {
+        context.check()?;
+        match whole(context, family, found) {
+            Ok(text) => words.push(format!("storage {}: {text}", found.on.name)),
+            Err(e) => wrong.push(Failure {
+                message: format!("Storage {}: {}", found.on.name, e.message),
+                ..e
+            }),
+        }
+    }
+    let differs = wrong
+        .iter()
+        .any(|e| e.exit_code == crds::report::exit::VERIFICATION);
+    let failure = (!wrong.is_empty()).then(|| super::all(wrong));
+    let message = match &failure {
+        Some(e) => context.scrub.clean(&e.message),
+        None => words.join("; "),
+    };
+    // A store that is away proves nothing; only what was compared has an outcome.
+    if failure.is_none() || differs {
+        let verification = Verification {
+            mode: "Checksum".to_owned(),
+            passed: failure.is_none(),
+            time: crds::time::to_k8s(context.clock.now()),
+            message: message.clone(),
+        };
+        context
+            .reporter
+            .update(|r| r.verification = Some(verification));
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    context.reporter.update(|r| r.message = message);
+    end(lost)
+}
+
+fn gone(found: &Found) -> Failure {
+    Failure::verification(
+        "ArtefactGone",
+        format!(
+            "{} has a record but is not there: something else removed it",
+            found.record.key
+        ),
+    )
+}
+
+/// The archive's bytes, its parts one after another.
+fn whole_reader(found: &Found) -> Result<Box<dyn Read + Send>, Failure> {
+    let mut whole: Box<dyn Read + Send> = Box::new(std::io::empty());
+    for key in found.record.keys() {
+        let part = found.on.store.open(&key)?.ok_or_else(|| gone(found))?;
+        whole = Box::new(whole.chain(part));
+    }
+    Ok(whole)
+}
+
+fn whole(context: &Context, family: &Family, found: &Found) -> Result<String, Failure> {
+    let record = &found.record;
+    let read = || whole_reader(found);
+    let stored = Stored {
+        bytes: record.stored_bytes,
+        sha256: record.stored_sha256.clone(),
+    };
+    verify::compare(&record.key, read()?, &stored)?;
+    let bytes = format!(
+        "{} bytes of {} have their SHA-256",
+        record.stored_bytes, record.key
+    );
+    let identity = identity(context)?;
+    let encrypt = family.plan.encrypt.as_ref();
+    match open::tar(read()?, &record.key, encrypt, identity.as_deref())? {
+        Ok(tar) => {
+            let count = contents(record, tar)?;
+            Ok(format!("{bytes}, and so have the {count} files in it"))
+        }
+        Err(Closed::NoIdentity) => Ok(format!(
+            "{bytes}; its files were not looked at, the age identity is not here"
+        )),
+        Err(Closed::NoDecoder) => Ok(format!(
+            "{bytes}; its files were not looked at, the runner writes this codec but does not read it"
+        )),
+    }
+}
+
+pub(super) fn identity(context: &Context) -> Result<Option<String>, Failure> {
+    let Some(path) = &context.settings.identity_file else {
+        return Ok(None);
+    };
+    std::fs::read_to_string(path).map(Some).map_err(|e| {
+        Failure::settings(format!(
+            "the age identity {} can't be read: {e}",
+            path.display()
+        ))
+    })
+}
+
+/// Every file of the record is in the tar with its length and SHA-256, and no other; their number.
+fn contents(record: &Record, tar: Box<dyn Read + Send>) -> Result<usize, Failure> {
+    let key = &record.key;
+    let broken = |e: &dyn std::fmt::Display| {
+        Failure::verification("ArchiveDamaged", format!("{key} can't be unpacked: {e}"))
+    };
+    let mut expected: BTreeMap<&str, (u64, &str)> = record
+        .files
+        .iter()
+        .map(|f| (f.path.as_str(), (f.bytes, f.sha256.as_str())))
+        .collect();
+    let mut archive = tar::Archive::new(tar);
+    for entry in archive.entries().map_err(|e| broken(&e))? {
+        let mut entry = entry.map_err(|e| broken(&e))?;
+        if !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let path = entry.path().map_err(|e| broken(&e))?.display().to_string();
+        let measured = verify::measure(&mut entry).map_err(|e| broken(&e))?;
+        let Some((bytes, sha256)) = expected.remove(path.as_str()) else {
+            return Err(broken(&format!(
+                "it holds {path}, which its record does not name"
+            )));
+        };
+        if measured.bytes != bytes || measured.sha256 != sha256 {
+            return Err(broken(&format!(
+                "{path} in it is not the file that was dumped"
+            )));
+        }
+    }
+    // Readers of compressed bytes may not have met the end that holds their checksum.
+    std::io::copy(&mut archive.into_inner(), &mut std::io::sink()).map_err(|e| broken(&e))?;
+    match expected.keys().next() {
+        Some(path) => Err(broken(&format!("{path} is missing"))),
+        None => Ok(record.files.len()),
+    }
+}
+
+/// Applies `keep` now, or removes all; with `dryRun` it only says what would go.
+///
+/// # Errors
+/// A storage can't be used or refuses.
+pub(super) fn prune(context: &Context, family: &Family) -> Result<(), Failure> {
+    let options: Options = inspect::options(context)?;
+    let (targets, lost) = targets(context, family)?;
+    context.reporter.phase("Pruning");
+    let (mut removed, mut of) = (0, 0);
+    for target in &targets {
+        let newest = on(context, target)?.pop();
+        let key = newest.map(|f| f.record.key).unwrap_or_default();
+        let one = delivered(target, &key);
+        let done = retention::prune(context, family, &one, options.all, options.dry_run)?;
+        removed += done.0;
+        of += done.1;
+    }
+    let verb = if options.dry_run {
+        "would be removed"
+    } else {
+        "removed"
+    };
+    let message = format!(
+        "{removed} of {of} archives {verb} on {} storages",
+        targets.len()
+    );
+    context.reporter.update(|r| {
+        r.message = message;
+        r.pruned = Some(if options.dry_run { 0 } else { removed });
+    });
+    end(lost)
+}
+
+/// Logs in to every database, and writes, reads and removes a small object on every storage.
+///
+/// # Errors
+/// What can't be used; all of it, not the first alone.
+pub(super) fn probe(context: &Context, family: &Family) -> Result<(), Failure> {
+    context.settings.check()?;
+    context.reporter.phase("Connecting");
+    let mut wrong = vec![];
+    let mut words = vec![];
+    for storage in &family.plan.storages {
+        let outcome = storages::one(context, storage).and_then(|t| probe_storage(context, &t));
+        match outcome {
+            Ok(()) => words.push(format!("Storage {}", storage.name)),
+            Err(e) => wrong.push(named("Storage", &storage.name, e)),
+        }
+    }
+    for database in &family.plan.databases {
+        match super::dump::probe(context, database) {
+            Ok(()) => words.push(format!("Database {}", database.name)),
+            Err(e) => wrong.push(named("Database", &database.name, e)),
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(super::all(wrong));
+    }
+    let message = format!("reached: {}", words.join(", "));
+    context.reporter.update(|r| r.message = message);
+    Ok(())
+}
+
+fn named(kind: &str, name: &str, e: Failure) -> Failure {
+    let prefix = format!("{kind} {name}: ");
+    if e.message.starts_with(&prefix) {
+        return e;
+    }
+    Failure {
+        message: format!("{prefix}{}", e.message),
+        ..e
+    }
+}
+
+fn probe_storage(context: &Context, target: &Target) -> Result<(), Failure> {
+    let key = state::join(&target.path, &format!(".probe-{}", context.nonce));
+    target.store.put(&key, b"probe")?;
+    let mut text = vec![];
+    let read = match target.store.open(&key)? {
+        Some(mut reader) => reader.read_to_end(&mut text).is_ok() && text == b"probe",
+        None => false,
+    };
+    target.store.remove(&key)?;
+    if read {
+        return Ok(());
+    }
+    Err(Failure::store(
+        "NotReadBack",
+        format!(
+            "a small object written to {} was not there afterwards",
+            target.store.describe()
+        ),
+    ))
+}

@@ -1,0 +1,655 @@
+//! An FTP server, plain or under TLS: streamed under a temporary name, read back, and renamed to
+//! its key if nothing is there. The protocol has no rename that refuses to replace; the names of
+//! archives differ by run, and the question is asked right before.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls_platform_verifier::BuilderVerifierExt;
+use secrecy::{ExposeSecret, SecretString};
+use suppaftp::list::ListParser;
+use suppaftp::types::FileType;
+use suppaftp::{
+    FtpError, FtpResult, RustlsConnector, RustlsFtpStream, Status, TlsStream, TransferStream,
+};
+
+use super::temporary::{self, OWN};
+use super::{Attempt, Entry, Store, Upload, key_in};
+use crate::failure::Failure;
+
+/// Connecting takes no longer.
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// Where a server is and who logs in.
+#[derive(Debug)]
+pub struct Settings {
+    /// Host name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// User name.
+    pub username: String,
+    /// Password.
+    pub password: SecretString,
+    /// TLS from the first byte.
+    pub tls: bool,
+    /// TLS after AUTH TLS.
+    pub explicit_tls: bool,
+    /// Accept any server certificate.
+    pub no_check_certificate: bool,
+    /// Keys are below `/` rather than the directory of the login.
+    pub absolute: bool,
+    /// A connection that moves no byte for so long has failed.
+    pub stalled: Duration,
+}
+
+/// An FTP server. Cheap to clone.
+#[derive(Clone)]
+pub struct FtpStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: Settings,
+    attempt: Attempt,
+    tls: Option<Arc<rustls::ClientConfig>>,
+    /// A connection between two uses.
+    idle: Mutex<Option<RustlsFtpStream>>,
+}
+
+impl FtpStore {
+    /// A store.
+    ///
+    /// # Errors
+    /// The server can't be reached, its certificate is not trusted, or it refuses the login.
+    pub fn open(settings: Settings, attempt: Attempt) -> Result<Self, Failure> {
+        let tls = (settings.tls || settings.explicit_tls)
+            .then(|| tls(settings.no_check_certificate))
+            .transpose()?;
+        let store = Self {
+            inner: Arc::new(Inner {
+                settings,
+                attempt,
+                tls,
+                idle: Mutex::default(),
+            }),
+        };
+        let connection = store.connect()?;
+        store.give_back(connection);
+        Ok(store)
+    }
+
+    fn place(&self) -> String {
+        format!("{}:{}", self.inner.settings.host, self.inner.settings.port)
+    }
+
+    fn path(&self, key: &str) -> String {
+        if self.inner.settings.absolute {
+            format!("/{key}")
+        } else if key.is_empty() {
+            ".".to_owned()
+        } else {
+            key.to_owned()
+        }
+    }
+
+    fn connect(&self) -> Result<RustlsFtpStream, Failure> {
+        let s = &self.inner.settings;
+        let stalled = s.stalled;
+        let mut stream = self.control()?.passive_stream_builder(move |address| {
+            let stream =
+                TcpStream::connect_timeout(&address, CONNECT).map_err(FtpError::ConnectionError)?;
+            limit(&stream, stalled).map_err(FtpError::ConnectionError)?;
+            Ok(stream)
+        });
+        // The address that the server gives may be one it has only on its own side.
+        stream.set_passive_nat_workaround(true);
+        if s.explicit_tls && !s.tls {
+            stream = stream
+                .into_secure(self.connector()?, &s.host)
+                .map_err(|e| self.failed("starting TLS with", "the server", &e))?;
+        }
+        let refused = |e: FtpError| match &e {
+            FtpError::UnexpectedResponse(r) if r.status == Status::NotLoggedIn => Failure::store(
+                "PermissionDenied",
+                format!(
+                    "{} refuses the login of user {:?}: check username and password of the Storage",
+                    self.place(),
+                    s.username
+                ),
+            ),
+            _ => self.failed("logging in to", "the server", &e),
+        };
+        stream
+            .login(s.username.as_str(), s.password.expose_secret())
+            .map_err(refused)?;
+        stream
+            .transfer_type(FileType::Binary)
+            .map_err(|e| self.failed("choosing binary mode of", "the server", &e))?;
+        Ok(stream)
+    }
+
+    /// The control connection, before anyone has logged in.
+    fn control(&self) -> Result<RustlsFtpStream, Failure> {
+        let s = &self.inner.settings;
+        let unreachable = |e: &dyn std::fmt::Display| {
+            Failure::store(
+                "StoreUnreachable",
+                format!(
+                    "connecting to {} failed: {e}; check config.host, config.port, config.tls and NetworkPolicy",
+                    self.place()
+                ),
+            )
+        };
+        let addresses = (s.host.as_str(), s.port)
+            .to_socket_addrs()
+            .map_err(|e| unreachable(&e))?;
+        let mut last = io::Error::other("the name has no address");
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, CONNECT) {
+                Ok(stream) => {
+                    limit(&stream, s.stalled).map_err(|e| unreachable(&e))?;
+                    if !s.tls {
+                        return RustlsFtpStream::connect_with_stream(stream)
+                            .map_err(|e| unreachable(&e));
+                    }
+                    drop(stream);
+                    return RustlsFtpStream::connect_secure_implicit(
+                        address,
+                        self.connector()?,
+                        &s.host,
+                    )
+                    .map_err(|e| unreachable(&e));
+                }
+                Err(e) => last = e,
+            }
+        }
+        Err(unreachable(&last))
+    }
+
+    fn connector(&self) -> Result<RustlsConnector, Failure> {
+        let config = self.inner.tls.as_ref();
+        config
+            .map(|c| RustlsConnector::from(Arc::clone(c)))
+            .ok_or_else(|| Failure::settings("TLS is not set up"))
+    }
+
+    /// A connection that answers.
+    fn take(&self) -> Result<RustlsFtpStream, Failure> {
+        let idle = self
+            .inner
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(mut connection) = idle
+            && connection.noop().is_ok()
+        {
+            return Ok(connection);
+        }
+        self.connect()
+    }
+
+    fn give_back(&self, connection: RustlsFtpStream) {
+        *self
+            .inner
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(connection);
+    }
+
+    /// Does something over a connection and keeps the connection.
+    fn with<T>(
+        &self,
+        doing: &str,
+        key: &str,
+        act: impl FnOnce(&mut RustlsFtpStream) -> Result<T, FtpError>,
+    ) -> Result<T, Failure> {
+        let mut connection = self.take()?;
+        let done = act(&mut connection).map_err(|e| self.failed(doing, key, &e))?;
+        self.give_back(connection);
+        Ok(done)
+    }
+
+    fn failed(&self, doing: &str, key: &str, error: &FtpError) -> Failure {
+        let said = match error {
+            FtpError::UnexpectedResponse(r) => {
+                crds::report::clean(&String::from_utf8_lossy(&r.body), 200)
+            }
+            e => e.to_string(),
+        };
+        let (reason, remedy) = match error {
+            FtpError::UnexpectedResponse(r) => match r.status {
+                Status::NotLoggedIn => (
+                    "PermissionDenied",
+                    "check username and password of the Storage",
+                ),
+                Status::ExceededStorage => ("NoSpace", "free space, or raise the user's quota"),
+                Status::FileUnavailable | Status::BadFilename => (
+                    "PermissionDenied",
+                    "check config.path and that the user may list, read, write, rename and delete there",
+                ),
+                _ => ("StoreFailed", "look at the server's log"),
+            },
+            e if matches!(e, FtpError::SecureError(_)) || said.contains("certificate") => (
+                "StoreUnreachable",
+                "check the server's certificate, or set config.no_check_certificate",
+            ),
+            _ => (
+                "StoreUnreachable",
+                "check the network, the server's passive ports, or raise config.timeout",
+            ),
+        };
+        Failure::store(
+            reason,
+            format!("{doing} {key} on {} failed: {said}; {remedy}", self.place()),
+        )
+    }
+
+    fn make_directories(&self, connection: &mut RustlsFtpStream, key: &str) {
+        let Some((directory, _)) = key.rsplit_once('/') else {
+            return;
+        };
+        let mut made = String::new();
+        for part in directory.split('/') {
+            made = key_in(&made, part);
+            // What is there already is refused; what can't be made shows when it is written to.
+            let _ = connection.mkdir(self.path(&made));
+        }
+    }
+
+    /// Files of a directory, own temporaries and all where the server shows dot files.
+    fn entries(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
+        let path = self.path(directory);
+        let mut found = self.with("listing", directory, |c| listing(c, &path))?;
+        for entry in &mut found {
+            entry.key = key_in(directory, &entry.key);
+        }
+        found.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(found)
+    }
+
+    fn reader(&self, doing: &str, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        let mut connection = self.take()?;
+        match connection.retr_as_stream(self.path(key)) {
+            Ok(stream) => Ok(Some(Box::new(Reader {
+                store: self.clone(),
+                connection: Some(connection),
+                stream: Some(Box::new(stream)),
+                key: key.to_owned(),
+            }))),
+            Err(e) if gone(&e) => {
+                self.give_back(connection);
+                Ok(None)
+            }
+            Err(e) => Err(self.failed(doing, key, &e)),
+        }
+    }
+}
+
+/// By MLSD where the server has it, else by the lines of LIST. A missing directory is empty.
+fn listing(connection: &mut RustlsFtpStream, path: &str) -> Result<Vec<Entry>, FtpError> {
+    let (lines, machine) = match connection.mlsd(Some(path)) {
+        Ok(lines) => (lines, true),
+        Err(e) if gone(&e) => return Ok(vec![]),
+        Err(FtpError::UnexpectedResponse(_)) => match connection.list(Some(path)) {
+            Ok(lines) => (lines, false),
+            Err(e) if gone(&e) => return Ok(vec![]),
+            Err(e) => return Err(e),
+        },
+        Err(e) => return Err(e),
+    };
+    let mut found = vec![];
+    for line in lines.iter().filter(|l| !l.trim().is_empty()) {
+        let parsed = if machine {
+            ListParser::parse_mlsd(line)
+        } else {
+            ListParser::parse_posix(line).or_else(|_| ListParser::parse_dos(line))
+        };
+        match parsed {
+            Ok(file) if file.is_directory() || matches!(file.name(), "." | "..") => {}
+            Ok(file) => found.push(Entry {
+                key: file
+                    .name()
+                    .rsplit('/')
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned(),
+                size: file.size() as u64,
+            }),
+            // Some servers open the lines of LIST with a total.
+            Err(_) if !machine && line.starts_with("total") => {}
+            // A file that is not understood could be an archive.
+            Err(_) => return Err(FtpError::BadResponse),
+        }
+    }
+    Ok(found)
+}
+
+fn gone(error: &FtpError) -> bool {
+    let FtpError::UnexpectedResponse(response) = error else {
+        return false;
+    };
+    let said = String::from_utf8_lossy(&response.body).to_lowercase();
+    response.status == Status::FileUnavailable
+        && !said.contains("denied")
+        && !said.contains("not enough privileges")
+}
+
+fn limit(stream: &TcpStream, stalled: Duration) -> io::Result<()> {
+    stream.set_read_timeout(Some(stalled))?;
+    stream.set_write_timeout(Some(stalled))
+}
+
+impl Store for FtpStore {
+    fn describe(&self) -> String {
+        format!("FTP server {}", self.place())
+    }
+
+    fn begin(&self, key: &str) -> Result<Box<dyn Upload>, Failure> {
+        let mut connection = self.take()?;
+        self.make_directories(&mut connection, key);
+        let temporary = temporary::name(&self.inner.attempt, key);
+        let stream = connection
+            .put_with_stream(self.path(&temporary))
+            .map_err(|e| self.failed("creating", &temporary, &e))?;
+        Ok(Box::new(FtpUpload {
+            store: self.clone(),
+            connection: Some(connection),
+            stream: Some(Box::new(stream)),
+            key: key.to_owned(),
+            temporary,
+            sent: 0,
+            published: false,
+        }))
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
+        let mut found = self.entries(directory)?;
+        found.retain(|e| !name(&e.key).starts_with('.'));
+        Ok(found)
+    }
+
+    fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        self.reader("reading", key)
+    }
+
+    fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure> {
+        let (temporary, path) = (
+            self.path(&temporary::name(&self.inner.attempt, key)),
+            self.path(key),
+        );
+        self.with("writing", key, |c| {
+            self.make_directories(c, key);
+            c.put_file(&temporary, &mut &*content)?;
+            if c.rename(&temporary, &path).is_err() {
+                // Not every server lets a rename replace a file.
+                c.rm(&path)?;
+                c.rename(&temporary, &path)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
+        let key = key_in(
+            directory,
+            &format!("{OWN}{}~{name}", self.inner.attempt.run),
+        );
+        let path = self.path(&key);
+        if self.with("reading", &key, |c| there(c, &path))? {
+            return Ok(false);
+        }
+        self.put(&key, b"").map(|()| true)
+    }
+
+    fn remove(&self, key: &str) -> Result<(), Failure> {
+        let path = self.path(key);
+        self.with("removing", key, |c| match c.rm(&path) {
+            // What can't be removed and what is not there have one answer: ask again.
+            Err(e) if gone(&e) && !there(c, &path)? => Ok(()),
+            other => other,
+        })
+    }
+
+    fn clean(&self, directory: &str) -> Result<u64, Failure> {
+        let mut removed = 0;
+        for entry in self.entries(directory)? {
+            if temporary::is_dead(&self.inner.attempt, name(&entry.key)) {
+                self.remove(&entry.key)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn keep_alive(&self) {}
+}
+
+fn there(connection: &mut RustlsFtpStream, path: &str) -> Result<bool, FtpError> {
+    match connection.size(path) {
+        Ok(_) => Ok(true),
+        Err(e) if gone(&e) => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+fn name(key: &str) -> &str {
+    key.rsplit('/').next().unwrap_or(key)
+}
+
+/// The data connection of a transfer, whatever is below it.
+trait Transfer: Read + Write + Send {
+    /// Closes it and reads whether the server has, or has sent, all of it.
+    fn finish(self: Box<Self>) -> FtpResult<()>;
+}
+
+impl<T: TlsStream> Transfer for TransferStream<T>
+where
+    Self: Read + Write + Send,
+{
+    fn finish(self: Box<Self>) -> FtpResult<()> {
+        TransferStream::finish(*self)
+    }
+}
+
+struct FtpUpload {
+    store: FtpStore,
+    connection: Option<RustlsFtpStream>,
+    stream: Option<Box<dyn Transfer>>,
+    key: String,
+    temporary: String,
+    sent: u64,
+    published: bool,
+}
+
+impl FtpUpload {
+    fn failed(&self, doing: &str, error: &FtpError) -> Failure {
+        self.store.failed(doing, &self.key, error)
+    }
+}
+
+impl Upload for FtpUpload {
+    fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
+        let Some(stream) = &mut self.stream else {
+            return Err(Failure::store("StoreFailed", "the upload is closed"));
+        };
+        if let Err(e) = stream.write_all(data) {
+            // The server's answer says why, if there is one.
+            let answer = self.stream.take().map(Transfer::finish);
+            let error = match answer {
+                Some(Err(e @ FtpError::UnexpectedResponse(_))) => e,
+                _ => FtpError::ConnectionError(e),
+            };
+            return Err(self.failed("writing", &error));
+        }
+        self.sent += data.len() as u64;
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Failure> {
+        let (Some(mut stream), Some(mut connection)) = (self.stream.take(), self.connection.take())
+        else {
+            return Err(Failure::store("StoreFailed", "the upload is closed"));
+        };
+        stream
+            .flush()
+            .map_err(|e| self.failed("completing", &FtpError::ConnectionError(e)))?;
+        stream.finish().map_err(|e| self.failed("completing", &e))?;
+        let size = connection.size(self.store.path(&self.temporary));
+        if let Ok(size) = size
+            && size as u64 != self.sent
+        {
+            return Err(Failure::store(
+                "ShortWrite",
+                format!(
+                    "{} of {} bytes of {} arrived at {}: run again",
+                    size,
+                    self.sent,
+                    self.key,
+                    self.store.place()
+                ),
+            ));
+        }
+        self.store.give_back(connection);
+        Ok(())
+    }
+
+    fn read_back(&self) -> Result<Box<dyn Read + Send>, Failure> {
+        self.store
+            .reader("reading back", &self.temporary)?
+            .ok_or_else(|| {
+                Failure::store(
+                    "NotReadBack",
+                    format!("{} is gone from {}", self.key, self.store.place()),
+                )
+            })
+    }
+
+    fn publish(&mut self) -> Result<bool, Failure> {
+        let (from, to) = (self.store.path(&self.temporary), self.store.path(&self.key));
+        self.published = self.store.with("publishing", &self.key, |c| {
+            if there(c, &to)? {
+                return Ok(false);
+            }
+            c.rename(&from, &to).map(|()| true)
+        })?;
+        Ok(self.published)
+    }
+}
+
+impl Drop for FtpUpload {
+    fn drop(&mut self) {
+        // Closed without its end being told, the transfer leaves what was sent under the temporary name.
+        drop(self.stream.take());
+        drop(self.connection.take());
+        if !self.published {
+            let _ = self.store.remove(&self.temporary);
+        }
+    }
+}
+
+/// A file as a reader; its end is one only if the server says that it sent all of it.
+struct Reader {
+    store: FtpStore,
+    connection: Option<RustlsFtpStream>,
+    stream: Option<Box<dyn Transfer>>,
+    key: String,
+}
+
+impl Read for Reader {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        let Some(stream) = &mut self.stream else {
+            return Ok(0);
+        };
+        let n = stream.read(target)?;
+        if n == 0
+            && !target.is_empty()
+            && let Some(stream) = self.stream.take()
+        {
+            stream
+                .finish()
+                .map_err(|e| io::Error::other(self.store.failed("reading", &self.key, &e)))?;
+            if let Some(connection) = self.connection.take() {
+                self.store.give_back(connection);
+            }
+        }
+        Ok(n)
+    }
+}
+
+fn tls(no_check: bool) -> Result<Arc<rustls::ClientConfig>, Failure> {
+    let failed = |e: &dyn std::fmt::Display| {
+        Failure::other("TlsFailed", format!("TLS can't be set up: {e}"))
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|e| failed(&e))?;
+    let config = if no_check {
+        builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+            .with_no_client_auth()
+    } else {
+        builder
+            .with_platform_verifier()
+            .map_err(|e| failed(&e))?
+            .with_no_client_auth()
+    };
+    Ok(Arc::new(config))
+}
+
+/// `no_check_certificate`: whoever answers is believed; signatures are checked all the same.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &rustls::DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &rustls::DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

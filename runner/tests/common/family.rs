@@ -1,0 +1,158 @@
+//! The runner with the plan of a gobackup.io Backup.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    missing_docs,
+    unreachable_pub,
+    reason = "tests"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::s3::moto;
+use super::servers::{DAV_PASSWORD, POSTGRES_PASSWORD, REDIS_PASSWORD, postgres, redis, webdav};
+use super::{Finished, Runner, fixture};
+
+/// A run of the Backup ns1/nightly with files for its secrets.
+pub struct Family {
+    pub runner: Runner,
+    pub plan: Value,
+    pub uid: &'static str,
+}
+
+impl Family {
+    pub fn new() -> Self {
+        let runner = Runner::new(fixture())
+            .unset("SQLPATH")
+            .unset("HOST")
+            .unset("PORT")
+            .unset("USERNAME")
+            .unset("PASSWORD");
+        let mut family = Self {
+            runner,
+            plan: json!({"model": "nightly", "databases": [], "storages": [], "compress": {"codec": "gzip"}}),
+            uid: "uid-1",
+        };
+        std::fs::create_dir(family.dir().join("work")).unwrap();
+        let redis = json!({"name": "cache", "engine": "redis", "host": "127.0.0.1", "port": redis(), "password": family.secret("redis", REDIS_PASSWORD)});
+        family.add("databases", redis);
+        family
+    }
+
+    pub fn dir(&self) -> PathBuf {
+        self.runner.out.path().to_owned()
+    }
+
+    /// Path of a file with this secret; a closing line end, as editors leave it, is no part of it.
+    pub fn secret(&self, name: &str, value: &str) -> String {
+        let path = self.dir().join(name);
+        std::fs::write(&path, format!("{value}\n")).unwrap();
+        path.display().to_string()
+    }
+
+    pub fn add(&mut self, list: &str, item: Value) {
+        self.plan[list].as_array_mut().unwrap().push(item);
+    }
+
+    pub fn with_postgres(mut self) -> Self {
+        let database = json!({
+            "name": "maindb", "engine": "postgresql", "host": "127.0.0.1", "port": postgres(), "database": "app",
+            "username": self.secret("pg-user", "postgres"), "password": self.secret("pg", POSTGRES_PASSWORD),
+            "excludeTables": ["skipme"], "args": ["--no-owner"],
+        });
+        self.add("databases", database);
+        self
+    }
+
+    pub fn with_mariadb(mut self) -> Self {
+        let database = json!({
+            "name": "shop", "engine": "mariadb", "host": "127.0.0.1", "port": fixture().port, "database": "shop",
+            "username": self.secret("my-user", "full"), "password": self.secret("my", "S3cr3t-marker"),
+        });
+        self.add("databases", database);
+        self
+    }
+
+    pub fn disk(&self) -> PathBuf {
+        self.dir().join("disk")
+    }
+
+    pub fn with_disk(mut self, keep: u32) -> Self {
+        std::fs::create_dir_all(self.disk()).unwrap();
+        let storage = json!({"name": "disk", "service": "local", "keep": keep, "timeout": 60, "path": self.disk()});
+        self.add("storages", storage);
+        self
+    }
+
+    pub fn with_bucket(mut self, prefix: &str, keep: u32) -> Self {
+        let storage = json!({
+            "name": "bucket", "service": "s3", "keep": keep, "timeout": 60, "path": prefix, "family": "s3",
+            "bucket": "backups", "region": "us-east-1", "endpoint": moto(), "forcePathStyle": true, "maxRetries": 3,
+            "accessKeyId": self.secret("id", "AKIDEXAMPLE"), "secretAccessKey": self.secret("key", "S3cr3t-marker-of-the-store"),
+        });
+        self.add("storages", storage);
+        self
+    }
+
+    pub fn with_dav(mut self, path: &str, keep: u32) -> Self {
+        let storage = json!({
+            "name": "dav", "service": "webdav", "keep": keep, "timeout": 60, "path": path, "root": webdav().0,
+            "username": self.secret("dav-user", "dav"), "password": self.secret("dav", DAV_PASSWORD),
+        });
+        self.add("storages", storage);
+        self
+    }
+
+    pub fn run(&mut self, run: &str) -> Finished {
+        self.act(run, "Backup", json!({}))
+    }
+
+    pub fn act(&mut self, run: &str, action: &str, options: Value) -> Finished {
+        let spec = json!({
+            "version": 1, "action": action, "options": options,
+            "object": {"kind": "Backup", "namespace": "ns1", "name": "nightly", "uid": self.uid},
+            "run": {"name": run, "trigger": "Schedule"},
+            "plan": self.plan, "workdir": self.dir().join("work"),
+        });
+        self.runner
+            .env
+            .insert("BACKUP_SPEC".into(), spec.to_string());
+        let done = self.runner.run();
+        let left: Vec<_> = std::fs::read_dir(self.dir().join("work"))
+            .unwrap()
+            .collect();
+        assert!(left.is_empty(), "the work directory holds {left:?}");
+        done
+    }
+}
+
+/// Archives in a directory: what is no dot file.
+pub fn archives(directory: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| !p.file_name().unwrap().to_string_lossy().starts_with('.'))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Runs shell text with `$1` and gives what it prints.
+pub fn sh(text: &str, argument: &Path) -> String {
+    let output = Command::new("bash")
+        .args(["-eo", "pipefail", "-c", text, "sh"])
+        .arg(argument)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{text}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}

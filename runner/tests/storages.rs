@@ -1,0 +1,348 @@
+//! Every storage protocol of a gobackup.io Backup against a real server: what is stored is read
+//! back, nothing is overwritten, `keep` removes the oldest, and a mistake is named.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "tests"
+)]
+
+mod common;
+
+use std::path::Path;
+
+use common::family::{Family, archives, sh};
+use common::stores::{FTP_PASSWORD, azure, ftp, ftp_server, gcs, ssh};
+use serde_json::{Value, json};
+
+fn storage(name: &str, service: &str, path: &str, more: Value) -> Value {
+    let mut storage =
+        json!({"name": name, "service": service, "keep": 2, "timeout": 30, "path": path});
+    for (key, value) in more.as_object().unwrap() {
+        storage[key] = value.clone();
+    }
+    storage
+}
+
+/// A Backup of a Redis to this storage alone.
+fn backup(storage: Value) -> Family {
+    let mut family = Family::new();
+    family.add("storages", storage);
+    family
+}
+
+/// Four runs leave two archives, the last of them whole, and no temporary. `names` lists what is
+/// stored, hidden files and all, below the storage's path.
+fn kept_and_whole(
+    family: &mut Family,
+    names: &dyn Fn() -> Vec<String>,
+    read: &dyn Fn(&str) -> Vec<u8>,
+) {
+    for n in 0..3 {
+        family.run(&format!("nightly-2895087{n}")).assert_good();
+    }
+    let last = family.run("nightly-28950879");
+    last.assert_good();
+    let artefact = &last.report.artefacts[0];
+    assert!(artefact.read_back, "{artefact:?}");
+    let all = names();
+    assert!(!all.iter().any(|n| n.contains(".tmp")), "{all:?}");
+    let stored: Vec<&String> = all.iter().filter(|n| n.ends_with(".tar.gz")).collect();
+    assert_eq!(stored.len(), 2, "{all:?}");
+    let name = artefact.key.rsplit('/').next().unwrap();
+    assert!(
+        stored.iter().any(|n| n.ends_with(name)),
+        "{name} of {all:?}"
+    );
+    let file = family.dir().join("fetched");
+    std::fs::write(&file, read(&artefact.key)).unwrap();
+    assert_eq!(
+        file.metadata().unwrap().len(),
+        u64::try_from(artefact.size).unwrap()
+    );
+    assert!(sh("sha256sum < $1", &file).starts_with(&artefact.sha256));
+    assert!(sh("tar tzf $1", &file).contains("nightly/redis/cache/dump.rdb"));
+}
+
+/// Names below a directory, as in a listing of objects.
+fn files(root: &Path) -> Vec<String> {
+    let mut found = vec![];
+    for entry in std::fs::read_dir(root).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path.display().to_string());
+        }
+    }
+    found
+}
+
+/// Whatever name the run could choose first is taken: it is left alone.
+fn taken(directory: &Path) -> Vec<std::path::PathBuf> {
+    std::fs::create_dir_all(directory).unwrap();
+    let now = chrono::Utc::now();
+    let mut made = vec![];
+    for second in 0..120 {
+        let at = now + chrono::Duration::seconds(second);
+        let path = directory.join(format!("{}.tar.gz", at.format("%Y.%m.%d.%H.%M.%S")));
+        std::fs::write(&path, "another's").unwrap();
+        made.push(path);
+    }
+    made
+}
+
+fn left_alone(family: &mut Family, directory: &Path) {
+    let others = taken(directory);
+    let done = family.run("nightly-28950880");
+    done.assert_good();
+    assert!(
+        done.report.artefacts[0]
+            .key
+            .ends_with(".ns1.nightly.tar.gz")
+    );
+    for other in others {
+        assert_eq!(std::fs::read_to_string(other).unwrap(), "another's");
+    }
+}
+
+fn ftp_family(port: u16, path: &str, more: Value) -> Family {
+    let mut family = Family::new();
+    let user = family.secret("ftp-user", "ftp");
+    let password = family.secret("ftp", FTP_PASSWORD);
+    let mut fields =
+        json!({"host": "127.0.0.1", "port": port, "username": user, "password": password});
+    for (key, value) in more.as_object().unwrap() {
+        fields[key] = value.clone();
+    }
+    family.add("storages", storage("site", "ftp", path, fields));
+    family
+}
+
+#[test]
+fn ftp_keeps_two_and_overwrites_nothing() {
+    let mut family = ftp_family(ftp().port, "/a/b", json!({}));
+    let root = ftp().root.join("a/b");
+    kept_and_whole(&mut family, &|| files(&root), &|key| {
+        std::fs::read(ftp().root.join(key)).unwrap()
+    });
+    let mut family = ftp_family(ftp().port, "taken", json!({}));
+    left_alone(&mut family, &ftp().root.join("taken"));
+}
+
+#[test]
+fn ftp_under_tls_and_without_machine_listings() {
+    let server = ftp_server(true, false);
+    let mut family = ftp_family(server.port, "", json!({"explicitTls": true}));
+    let refused = family.run("nightly-28950860");
+    refused.assert_failed(
+        4,
+        "StoreUnreachable",
+        &["Storage site", "certificate", "no_check_certificate"],
+    );
+    let certificate = server.root.parent().unwrap().join("cert.pem");
+    family
+        .runner
+        .env
+        .insert("SSL_CERT_FILE".into(), certificate.display().to_string());
+    kept_and_whole(&mut family, &|| files(&server.root), &|key| {
+        std::fs::read(server.root.join(key)).unwrap()
+    });
+    let mut family = ftp_family(
+        server.port,
+        "x",
+        json!({"explicitTls": true, "noCheckCertificate": true}),
+    );
+    family.run("nightly-28950861").assert_good();
+    let mut plain = ftp_family(server.port, "x", json!({}));
+    let refused = plain.run("nightly-28950862");
+    assert_eq!(refused.code, Some(4), "{:?}", refused.report);
+}
+
+#[test]
+fn ftp_names_a_wrong_password_and_a_server_that_is_away() {
+    let mut family = ftp_family(ftp().port, "", json!({}));
+    family.secret("ftp", "wrong");
+    family.run("nightly-28950870").assert_failed(
+        4,
+        "PermissionDenied",
+        &["Storage site", "check username and password"],
+    );
+    let mut family = ftp_family(common::free_port(), "", json!({}));
+    family.run("nightly-28950870").assert_failed(
+        4,
+        "StoreUnreachable",
+        &["config.host", "NetworkPolicy"],
+    );
+}
+
+fn ssh_family(path: &str, more: Value) -> Family {
+    let mut family = Family::new();
+    let user = family.secret("ssh-user", &ssh().user);
+    let key = family.secret("ssh-key", &ssh().key);
+    let passphrase = family.secret("ssh-pass", ssh().passphrase);
+    let mut fields = json!({
+        "host": "127.0.0.1", "port": ssh().port, "username": user, "privateKey": key, "passphrase": passphrase,
+        "hostKey": ssh().host_key,
+    });
+    for (key, value) in more.as_object().unwrap() {
+        fields[key] = value.clone();
+    }
+    family.add("storages", storage("vault", "sftp", path, fields));
+    family
+}
+
+#[test]
+fn sftp_keeps_two_and_overwrites_nothing() {
+    let root = ssh().root.join("a/b");
+    let mut family = ssh_family(root.to_str().unwrap(), json!({}));
+    kept_and_whole(&mut family, &|| files(&root), &|key| {
+        std::fs::read(Path::new("/").join(key)).unwrap()
+    });
+    let root = ssh().root.join("taken");
+    let mut family = ssh_family(root.to_str().unwrap(), json!({}));
+    left_alone(&mut family, &root);
+}
+
+#[test]
+fn sftp_takes_an_rsa_key_and_checks_the_host_key() {
+    let root = ssh().root.join("keys");
+    let at = root.to_str().unwrap();
+    let mut family = ssh_family(at, json!({"hostKey": ssh().fingerprint}));
+    family.secret("ssh-key", &ssh().rsa);
+    family.secret("ssh-pass", "");
+    let done = family.run("nightly-28950870");
+    done.assert_good();
+    assert!(
+        done.report.warnings.is_empty(),
+        "{:?}",
+        done.report.warnings
+    );
+
+    let mut family = ssh_family(at, json!({"hostKey": null}));
+    let done = family.run("nightly-28950871");
+    done.assert_good();
+    let told = done.report.warnings.join("; ");
+    assert!(
+        told.contains("not checked") && told.contains(&ssh().fingerprint),
+        "{told}"
+    );
+
+    let mut family = ssh_family(
+        at,
+        json!({"hostKey": "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}),
+    );
+    family.run("nightly-28950872").assert_failed(
+        4,
+        "HostKeyChanged",
+        &["config.host_key", &ssh().fingerprint],
+    );
+    let mut family = ssh_family(at, json!({}));
+    family.secret("ssh-key", &ssh().rsa.replace("RSA", "XYZ"));
+    family
+        .run("nightly-28950873")
+        .assert_failed(2, "InvalidSettings", &["config.private_key"]);
+}
+
+#[test]
+fn gcs_keeps_two_and_overwrites_nothing() {
+    let root = gcs().root.join("backups/a/b");
+    let fields = json!({"bucket": "backups", "endpoint": gcs().url});
+    let mut family = backup(storage("cloud", "gcs", "a/b", fields.clone()));
+    let read = |key: &str| std::fs::read(gcs().root.join("backups").join(key)).unwrap();
+    let names = || {
+        files(&root)
+            .into_iter()
+            .filter(|n| !n.ends_with(".metadata"))
+            .collect()
+    };
+    kept_and_whole(&mut family, &names, &read);
+    let mut family = backup(storage(
+        "cloud",
+        "gcs",
+        "nowhere",
+        json!({"bucket": "absent", "endpoint": gcs().url}),
+    ));
+    let done = family.run("nightly-28950870");
+    assert_eq!(done.code, Some(4), "{:?}", done.report);
+}
+
+#[test]
+fn gcs_takes_an_archive_in_parts() {
+    let fields = json!({"bucket": "backups", "endpoint": gcs().url});
+    let mut family = backup(storage("cloud", "gcs", "parts", fields));
+    family.plan["compress"] = json!({"codec": "tar"});
+    let big = common::servers::start_redis(&family.dir(), None);
+    for n in 0..20 {
+        let value = sh("head -c 750000 /dev/urandom | base64 -w0", Path::new("/"));
+        let file = family.dir().join("value");
+        std::fs::write(&file, value).unwrap();
+        sh(&format!("redis-cli -p {big} -x set k{n} < $1"), &file);
+    }
+    family.plan["databases"][0]["port"] = json!(big);
+    family.plan["databases"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("password");
+    let done = family.run("nightly-28950870");
+    done.assert_good();
+    let artefact = &done.report.artefacts[0];
+    assert!(artefact.size > 15_000_000, "{artefact:?}");
+    let stored = gcs().root.join("backups").join(&artefact.key);
+    assert!(sh("sha256sum < $1", &stored).starts_with(&artefact.sha256));
+}
+
+fn azure_family(path: &str, more: Value) -> Family {
+    let mut family = Family::new();
+    let secret = family.secret("azure", "S3cr3t-marker-of-the-application");
+    let mut fields = json!({
+        "account": "devstoreaccount1", "container": "backups", "endpoint": azure().endpoint,
+        "tenantId": "t-1", "clientId": "c-1", "clientSecret": secret,
+    });
+    for (key, value) in more.as_object().unwrap() {
+        fields[key] = value.clone();
+    }
+    family.add("storages", storage("blobs", "azure", path, fields));
+    family
+        .runner
+        .env
+        .insert("AZURE_AUTHORITY_HOST".into(), azure().authority.clone());
+    family.runner.env.insert(
+        "SSL_CERT_FILE".into(),
+        azure().certificate.display().to_string(),
+    );
+    family
+}
+
+#[test]
+fn azure_keeps_two_and_names_what_is_wrong() {
+    let mut family = azure_family("a/b", json!({}));
+    kept_and_whole(&mut family, &|| azure().list("a/b"), &|key| {
+        azure().request("GET", &format!("backups/{key}"))
+    });
+    let mut family = azure_family("a/b", json!({}));
+    family.secret("azure", "wrong");
+    let done = family.run("nightly-28950870");
+    assert_eq!(done.code, Some(4), "{:?}", done.report);
+    let mut family = azure_family("a/b", json!({"tenantId": null}));
+    family
+        .run("nightly-28950870")
+        .assert_failed(2, "InvalidSettings", &["tenant_id"]);
+}
+
+#[test]
+fn all_at_once_hold_the_same_bytes() {
+    let mut family = ftp_family(ftp().port, "all", json!({}));
+    let at = ssh().root.join("all");
+    let more = ssh_family(at.to_str().unwrap(), json!({}));
+    family.add("storages", more.plan["storages"][0].clone());
+    let fields = json!({"bucket": "backups", "endpoint": gcs().url});
+    family.add("storages", storage("cloud", "gcs", "all", fields));
+    let done = family.run("nightly-28950870");
+    done.assert_good();
+    assert_eq!(done.report.artefacts.len(), 3);
+    assert_eq!(archives(&ftp().root.join("all")).len(), 1);
+    assert_eq!(archives(&at).len(), 1);
+    let hashes: Vec<_> = done.report.artefacts.iter().map(|a| &a.sha256).collect();
+    assert!(hashes.iter().all(|h| *h == hashes[0]));
+}
