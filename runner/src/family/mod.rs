@@ -52,8 +52,8 @@ pub fn act(context: &Context, family: &Family) -> Result<(), Failure> {
         Action::Prune => actions::prune(context, family),
         Action::Probe => actions::probe(context, family),
         Action::List => actions::list(context, family),
-        Action::Cancel => Err(Failure::settings(
-            "action Cancel is the operator's: it ends the run's Job",
+        Action::Cancel | Action::Restore | Action::Notify => Err(Failure::settings(
+            "this action is none of a Backup's runs: use runner and operator of the same version",
         )),
     }
 }
