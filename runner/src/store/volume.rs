@@ -30,7 +30,8 @@ const OVERLAYFS: i64 = 0x794c_7630;
 pub struct VolumeStore {
     root: PathBuf,
     attempt: Attempt,
-    temporary: Mutex<Option<PathBuf>>,
+    /// Every temporary of this attempt: a split archive has several.
+    temporaries: Mutex<Vec<PathBuf>>,
 }
 
 impl VolumeStore {
@@ -73,7 +74,7 @@ impl VolumeStore {
         Ok(Self {
             root: root.to_owned(),
             attempt,
-            temporary: Mutex::new(None),
+            temporaries: Mutex::default(),
         })
     }
 
@@ -122,17 +123,22 @@ impl Store for VolumeStore {
         let target = self.path(key);
         let directory = target.parent().unwrap_or(&self.root).to_owned();
         self.make_directory(&directory)?;
-        let temporary = directory.join(self.temporary_name());
+        let mut temporaries = self
+            .temporaries
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let name = match temporaries.len() {
+            0 => self.temporary_name(),
+            n => format!("{}~{n}.tmp", self.temporary_name().trim_end_matches(".tmp")),
+        };
+        let temporary = directory.join(name);
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o640)
             .open(&temporary)
             .map_err(|e| failure("creating", &temporary, &e))?;
-        *self
-            .temporary
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(temporary.clone());
+        temporaries.push(temporary.clone());
         let flusher = Flusher::start(&file).map_err(|e| failure("opening", &temporary, &e))?;
         Ok(Box::new(VolumeUpload {
             file,
@@ -243,13 +249,10 @@ impl Store for VolumeStore {
     }
 
     fn keep_alive(&self) {
-        let temporary = self
-            .temporary
+        let temporaries = self
+            .temporaries
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let Some(path) = temporary.as_deref() else {
-            return;
-        };
         let now = Timespec {
             tv_sec: 0,
             tv_nsec: UTIME_NOW,
@@ -258,8 +261,10 @@ impl Store for VolumeStore {
             last_access: now,
             last_modification: now,
         };
-        // A temporary that was just published is gone; that is no matter.
-        let _ = rustix::fs::utimensat(CWD, path, &times, rustix::fs::AtFlags::empty());
+        for path in temporaries.iter() {
+            // A temporary that was just published is gone; that is no matter.
+            let _ = rustix::fs::utimensat(CWD, path, &times, rustix::fs::AtFlags::empty());
+        }
     }
 }
 

@@ -12,11 +12,10 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::temporary::{self, OWN};
 use super::{Attempt, Entry, Store, Upload};
 use crate::failure::Failure;
 
-/// Temporaries and marks of the runner begin so; listings leave them out.
-const OWN: &str = ".backup-runner.";
 /// Chunks between the archive and the connection.
 const CHUNKS: usize = 8;
 /// A request that gets no answer for so long has failed.
@@ -226,12 +225,7 @@ impl WebdavStore {
     }
 
     fn temporary(&self, key: &str) -> String {
-        let a = &self.attempt;
-        let name = format!("{OWN}{}~{}~{}.tmp", a.run, a.pod, a.nonce);
-        match key.rsplit_once('/') {
-            Some((directory, _)) => format!("{directory}/{name}"),
-            None => name,
-        }
+        temporary::name(&self.attempt, key)
     }
 }
 
@@ -305,13 +299,9 @@ impl Store for WebdavStore {
 
     fn clean(&self, directory: &str) -> Result<u64, Failure> {
         let mut removed = 0;
-        let own = format!("{OWN}{}~", self.attempt.run);
         for entry in self.entries(directory)? {
             let name = entry.key.rsplit('/').next().unwrap_or_default();
-            if name.starts_with(&own)
-                && name.ends_with(".tmp")
-                && !name.contains(&self.attempt.nonce)
-            {
+            if temporary::is_dead(&self.attempt, name) {
                 self.remove(&entry.key)?;
                 removed += 1;
             }

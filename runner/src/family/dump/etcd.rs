@@ -17,6 +17,8 @@ const HASH: u64 = 32;
 
 pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let d = job.database;
+    // A snapshot of a member that is away waits for it without end; this question does not.
+    probe(job)?;
     let endpoint = d.host.clone().unwrap_or_default();
     let path = job.work.join(job.work_name("snapshot"));
     let mut args = vec![
