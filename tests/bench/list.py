@@ -46,7 +46,7 @@ class Cluster:
         done = subprocess.run([self.kubectl, *words], check=True, capture_output=True, text=True, **more)
         return done.stdout
 
-    def prepare(self, count):
+    def account(self):
         self.run("delete", "namespace", NAMESPACE, "--ignore-not-found")
         self.run("create", "namespace", NAMESPACE)
         self.run("-n", NAMESPACE, "create", "serviceaccount", "reader")
@@ -67,6 +67,8 @@ class Cluster:
         self.headers = os.path.join(self.directory, "headers")
         with open(self.headers, "w", encoding="utf-8") as file:
             file.write(f'header = "Authorization: Bearer {self.token}"\nheader = "Accept: {TABLE}"\n')
+
+    def fill(self, count):
         items = [{
             "apiVersion": "batch.isekiro.com/v1", "kind": "MysqlBackup",
             "metadata": {"name": f"b{n:05}", "labels": {"team": f"t{n % 7}"}},
@@ -160,7 +162,8 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         cluster = Cluster(args.kubectl, directory)
         try:
-            cluster.prepare(args.count)
+            cluster.account()
+            cluster.fill(args.count)
             rows = measure(args, cluster)
         finally:
             cluster.done()

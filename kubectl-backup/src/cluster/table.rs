@@ -187,7 +187,8 @@ impl Cluster {
     ) -> Result<Option<ServerTable>> {
         let mut restarts = 0;
         'list: loop {
-            let mut all: Option<ServerTable> = None;
+            // Chunks are read while the next one is on its way.
+            let mut reading = vec![];
             let mut token = String::new();
             loop {
                 let more: Vec<(&str, &str)> = if token.is_empty() {
@@ -196,8 +197,8 @@ impl Cluster {
                     vec![("continue", token.as_str())]
                 };
                 let uri = query.uri(kind, query.include(), &more);
-                let part: ServerTable = match self.client.request(request(&uri, ACCEPT)?).await {
-                    Ok(part) => part,
+                let text = match self.client.request_text(request(&uri, ACCEPT)?).await {
+                    Ok(text) => text,
                     Err(e) if is_missing_resource(&e) => return Ok(None),
                     Err(kube::Error::Api(status)) if status.code == 410 && restarts < 5 => {
                         restarts += 1;
@@ -205,17 +206,31 @@ impl Cluster {
                     }
                     Err(e) => return Err(self.explain(&e, call(kind, query))),
                 };
-                token.clone_from(&part.metadata.continue_);
-                match &mut all {
-                    Some(all) => {
-                        all.rows.extend(part.rows);
-                        all.metadata = part.metadata;
-                    }
-                    None => all = Some(part),
+                let early = early_token(&text);
+                reading.push(tokio::task::spawn_blocking(move || read(&text)));
+                if let Some(early) = early {
+                    token = early;
+                    continue;
                 }
+                let mut all: Option<ServerTable> = None;
+                for part in std::mem::take(&mut reading) {
+                    let part = part.await.map_err(|e| Error::new(Exit::Other, e))??;
+                    match &mut all {
+                        Some(all) => {
+                            all.rows.extend(part.rows);
+                            all.metadata = part.metadata;
+                        }
+                        None => all = Some(part),
+                    }
+                }
+                token = match &all {
+                    Some(all) => all.metadata.continue_.clone(),
+                    None => String::new(),
+                };
                 if token.is_empty() {
                     return Ok(all);
                 }
+                reading.extend(all.map(|all| tokio::task::spawn_blocking(move || Ok(all))));
             }
         }
     }
@@ -295,6 +310,23 @@ fn ended<T>(status: &Status) -> Result<Event<T>> {
     ))
 }
 
+/// The continue token, where it stands before the rows, as the API server writes it.
+fn early_token(text: &str) -> Option<String> {
+    let head = text.get(..text.find("\"columnDefinitions\"")?)?;
+    let (_, rest) = head.split_once("\"continue\":\"")?;
+    let token = rest.split('"').next().filter(|t| !t.is_empty())?;
+    (!token.contains('\\')).then(|| token.to_owned())
+}
+
+fn read(text: &str) -> Result<ServerTable> {
+    serde_json::from_str(text).map_err(|e| {
+        Error::new(
+            Exit::Other,
+            format!("the server's answer can't be read: {e}"),
+        )
+    })
+}
+
 fn call<'a>(kind: &'static Kind, query: &'a Query) -> Call<'a> {
     Call {
         verb: "list",
@@ -309,4 +341,23 @@ fn request(uri: &str, accept: &str) -> Result<http::Request<Vec<u8>>> {
         .header(http::header::ACCEPT, accept)
         .body(vec![])
         .map_err(|e| Error::new(Exit::Other, format!("{uri}: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_before_the_rows() {
+        let text = r#"{"kind":"Table","metadata":{"resourceVersion":"1","continue":"abc","remainingItemCount":5},"columnDefinitions":[],"rows":[]}"#;
+        assert_eq!(early_token(text).as_deref(), Some("abc"));
+        for none in [
+            r#"{"metadata":{"continue":""},"columnDefinitions":[]}"#,
+            r#"{"columnDefinitions":[],"metadata":{"continue":"abc"}}"#,
+            r#"{"metadata":{"continue":"a\"b"},"columnDefinitions":[]}"#,
+            "",
+        ] {
+            assert_eq!(early_token(none), None, "{none}");
+        }
+    }
 }
