@@ -421,7 +421,10 @@ impl Run<'_> {
                 "archive",
                 "files of the old host can't be reached from a pod",
             ),
-            ("split_with", "archives are not split"),
+            (
+                "split_with",
+                "is not taken over: set spec.splitWith of the Backup",
+            ),
         ] {
             if !model[key].is_null() {
                 self.note(&format!("{place}.{key}"), why);
