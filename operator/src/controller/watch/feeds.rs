@@ -1,0 +1,247 @@
+//! What each watch brings into the store and the queue.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+
+use super::super::queue::{Key, Priority};
+use super::super::{Controller, digest};
+
+/// What a watch brings, for one type of object.
+pub(in crate::controller) trait Feed<K>: Send + Sync {
+    /// Takes one object in; returns what tells it apart.
+    fn apply(&self, object: &K) -> Option<Box<str>>;
+    /// One object is gone.
+    fn delete(&self, object: &K);
+    /// Whatever the list did not hold is gone.
+    fn retain(&self, seen: &HashSet<Box<str>>, scope: Option<&str>);
+}
+
+pub(in crate::controller) struct Objects {
+    pub(in crate::controller) controller: Arc<Controller>,
+    pub(in crate::controller) kind: usize,
+}
+
+impl Feed<DynamicObject> for Objects {
+    fn apply(&self, object: &DynamicObject) -> Option<Box<str>> {
+        let paths = self.controller.kinds[self.kind].managed_paths();
+        let mut object = object.clone();
+        self.controller.kinds[self.kind].prepare(&mut object);
+        let kept = digest::object(object, paths)?;
+        let uid: Box<str> = kept.uid().into();
+        let (key, news) = self.controller.store.set_object(self.kind, &kept);
+        if news {
+            self.controller.queue.push(key, Priority::Due);
+        }
+        Some(uid)
+    }
+
+    fn delete(&self, object: &DynamicObject) {
+        if let Some(uid) = &object.metadata.uid {
+            self.controller.object_gone(uid);
+        }
+    }
+
+    fn retain(&self, seen: &HashSet<Box<str>>, scope: Option<&str>) {
+        for key in self.controller.store.objects(self.kind, scope) {
+            if !seen.contains(&*key) {
+                self.controller.object_gone(&key);
+            }
+        }
+    }
+}
+
+/// Objects that those of a kind refer to.
+pub(super) struct References {
+    pub(super) controller: Arc<Controller>,
+    pub(super) kind: usize,
+    pub(super) resource: ApiResource,
+}
+
+impl References {
+    /// Every object of the kind in a namespace may resolve otherwise now.
+    fn news(&self, namespace: &str) {
+        for key in self.controller.store.objects(self.kind, Some(namespace)) {
+            self.controller.queue.push(key, Priority::Follow);
+        }
+    }
+}
+
+impl Feed<DynamicObject> for References {
+    fn apply(&self, object: &DynamicObject) -> Option<Box<str>> {
+        let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+        if self.controller.kinds[self.kind].set_reference(object, false) {
+            self.news(namespace);
+        }
+        let name = object.metadata.name.as_deref()?;
+        Some(format!("{namespace}/{name}").into())
+    }
+
+    fn delete(&self, object: &DynamicObject) {
+        if self.controller.kinds[self.kind].set_reference(object, true) {
+            self.news(object.metadata.namespace.as_deref().unwrap_or_default());
+        }
+    }
+
+    fn retain(&self, seen: &HashSet<Box<str>>, scope: Option<&str>) {
+        let kind = &self.controller.kinds[self.kind];
+        for namespace in kind.retain_references(&self.resource, scope, seen) {
+            self.news(&namespace);
+        }
+    }
+}
+
+pub(in crate::controller) struct Jobs(pub(in crate::controller) Arc<Controller>);
+
+impl Feed<Job> for Jobs {
+    fn apply(&self, job: &Job) -> Option<Box<str>> {
+        let owner = digest::owner_of(&job.metadata)?;
+        let digest = digest::job(job)?;
+        let uid = digest.uid.clone();
+        let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
+        let finished = !digest.is_active();
+        let (key, news) = self.0.store.set_job(owner, namespace, digest);
+        if news {
+            self.0.job_news(key, finished);
+        }
+        Some(uid)
+    }
+
+    fn delete(&self, job: &Job) {
+        if let (Some(owner), Some(uid)) = (digest::owner_of(&job.metadata), &job.metadata.uid) {
+            let key = self.0.store.remove_job(owner, uid);
+            self.0.job_news(key, true);
+        }
+    }
+
+    fn retain(&self, seen: &HashSet<Box<str>>, scope: Option<&str>) {
+        for (owner, uid) in self.0.store.jobs(scope) {
+            if !seen.contains(&uid) {
+                let key = self.0.store.remove_job(&owner, &uid);
+                self.0.job_news(key, true);
+            }
+        }
+    }
+}
+
+pub(super) struct Pods(pub(super) Arc<Controller>);
+
+impl Pods {
+    fn take(&self, pod: &Pod, gone: bool) -> Option<Box<str>> {
+        let owner = digest::owner_of(&pod.metadata)?;
+        let digest = digest::pod(pod)?;
+        let uid = digest.uid.clone();
+        let (key, news): (Key, bool) = if gone {
+            (self.0.store.pod_gone(owner, digest), true)
+        } else {
+            self.0.store.set_pod(owner, digest)
+        };
+        if news {
+            self.0.queue.push(key, Priority::Follow);
+        }
+        Some(uid)
+    }
+}
+
+impl Feed<Pod> for Pods {
+    fn apply(&self, pod: &Pod) -> Option<Box<str>> {
+        self.take(pod, false)
+    }
+
+    fn delete(&self, pod: &Pod) {
+        self.take(pod, true);
+    }
+
+    fn retain(&self, seen: &HashSet<Box<str>>, scope: Option<&str>) {
+        for (owner, pod) in self.0.store.pods(scope) {
+            if !seen.contains(&pod.uid) {
+                let key = self.0.store.pod_gone(&owner, pod);
+                self.0.queue.push(key, Priority::Follow);
+            }
+        }
+    }
+}
+
+/// Jobs without our label that an object of ours owns.
+pub(super) struct Strangers(pub(super) Arc<Controller>);
+
+impl Strangers {
+    fn remove(&self, owner: &str, uid: &str) {
+        let (key, known) = self.0.store.remove_stranger(owner, uid);
+        if known {
+            self.0.queue.push(key, Priority::Follow);
+        }
+    }
+}
+
+impl Feed<PartialObjectMeta<Job>> for Strangers {
+    fn apply(&self, job: &PartialObjectMeta<Job>) -> Option<Box<str>> {
+        let owner = digest::controlled_by(&job.metadata, &self.0.resources)?;
+        let stranger = digest::stranger(&job.metadata)?;
+        let uid = stranger.uid.clone();
+        let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
+        let (key, news) = self.0.store.set_stranger(owner, namespace, stranger);
+        if news {
+            self.0.queue.push(key, Priority::Follow);
+        }
+        Some(uid)
+    }
+
+    fn delete(&self, job: &PartialObjectMeta<Job>) {
+        let owner = digest::controlled_by(&job.metadata, &self.0.resources);
+        if let (Some(owner), Some(uid)) = (owner, &job.metadata.uid) {
+            self.remove(owner, uid);
+        }
+    }
+
+    fn retain(&self, seen: &HashSet<Box<str>>, scope: Option<&str>) {
+        for (owner, uid) in self.0.store.others(scope, false) {
+            if !seen.contains(&uid) {
+                self.remove(&owner, &uid);
+            }
+        }
+    }
+}
+
+/// CronJobs an object of ours owns.
+pub(super) struct CronJobs(pub(super) Arc<Controller>);
+
+impl CronJobs {
+    fn set(&self, owner: &str, namespace: &str, cron_job: (&str, &str), acts: bool) {
+        let (key, news) = self.0.store.set_cron_job(owner, namespace, cron_job, acts);
+        if news {
+            self.0.queue.push(key, Priority::Follow);
+        }
+    }
+
+    fn take(&self, cron_job: &CronJob, gone: bool) -> Option<Box<str>> {
+        let meta = &cron_job.metadata;
+        let owner = digest::controlled_by(meta, &self.0.resources)?;
+        let (uid, name) = (meta.uid.as_deref()?, meta.name.as_deref()?);
+        let suspended = cron_job.spec.as_ref().and_then(|s| s.suspend) == Some(true);
+        let namespace = meta.namespace.as_deref().unwrap_or_default();
+        self.set(owner, namespace, (uid, name), !gone && !suspended);
+        Some(uid.into())
+    }
+}
+
+impl Feed<CronJob> for CronJobs {
+    fn apply(&self, cron_job: &CronJob) -> Option<Box<str>> {
+        self.take(cron_job, false)
+    }
+
+    fn delete(&self, cron_job: &CronJob) {
+        self.take(cron_job, true);
+    }
+
+    fn retain(&self, seen: &HashSet<Box<str>>, scope: Option<&str>) {
+        for (owner, uid) in self.0.store.others(scope, true) {
+            if !seen.contains(&uid) {
+                self.set(&owner, "", (&uid, ""), false);
+            }
+        }
+    }
+}
