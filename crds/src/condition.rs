@@ -17,6 +17,8 @@ pub const VERIFIED: &str = "Verified";
 pub const RESTORED: &str = "Restored";
 /// Summary, read by kstatus: accepted, and no failure stands.
 pub const READY: &str = "Ready";
+/// No other installation of the operator watches the object. There only while it is False.
+pub const EXCLUSIVE: &str = "Exclusive";
 /// Every reference of a gobackup.io Backup was found.
 pub const REFERENCES_RESOLVED: &str = "ReferencesResolved";
 /// The newest run or probe reached the database or storage.

@@ -10,12 +10,16 @@ use crate::run::Run;
 
 /// Most runs in [`ScheduleStatus::runs`].
 pub const MAX_RUNS: usize = 20;
+/// Most runs of one object at a time: each open run stands in status, which has an end.
+pub const MAX_OPEN_RUNS: usize = 10;
 /// Runs that keep full detail.
 pub const MAX_DETAILED_RUNS: usize = 3;
 /// Most entries in [`ScheduleStatus::requests`].
 pub const MAX_REQUESTS: usize = 10;
 /// Most entries in [`ScheduleStatus::missed`].
 pub const MAX_MISSED: usize = 10;
+/// Most entries in [`ScheduleStatus::other_controllers`].
+pub const MAX_OTHER_CONTROLLERS: usize = 3;
 
 /// Status of a scheduled kind. Times are instants; what a printer column shows is scalar.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -78,10 +82,16 @@ pub struct ScheduleStatus {
     /// When the newest suspension ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resumed_at: Option<Time>,
-    /// Operator installation that acts on this object.
+    /// Operator installation that acts on this object, as namespace/name of its Lease. Others leave
+    /// the object alone while that Lease is renewed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<String>,
-    /// Accepted, Scheduled, LastRunSucceeded, Verified, Ready.
+    /// Other installations that watch this object too, at most [`MAX_OTHER_CONTROLLERS`]; each
+    /// enters itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_controllers: Vec<String>,
+    /// Accepted, Scheduled, LastRunSucceeded, Verified, Ready; Exclusive if another installation
+    /// of the operator watches the object too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

@@ -1,7 +1,7 @@
 //! What every part shares: client, clock, settings, leadership, metrics.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use chrono::{DateTime, Utc};
 use kube::Client;
@@ -43,6 +43,10 @@ pub struct Config {
     pub namespaces: Vec<String>,
     /// Name of this process in events.
     pub instance: String,
+    /// Name by which this installation claims objects: namespace/name of its Lease.
+    pub installation: String,
+    /// UID of the kube-system namespace, once it was read.
+    pub cluster: Arc<OnceLock<String>>,
     /// Most active runs in all.
     pub max_active_runs: Option<usize>,
     /// Most active runs in a namespace.

@@ -23,6 +23,9 @@ use election::{Action, Election, Loss, Record, Timing};
 /// Name of the Lease unless another is asked for.
 pub const LEASE_NAME: &str = "backup-operator";
 
+/// Name of the Lease by which an operator without leader election shows that it works.
+pub const PRESENCE_NAME: &str = "backup-operator-unelected";
+
 /// What an election needs to know.
 #[derive(Clone)]
 pub struct Settings {

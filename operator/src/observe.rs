@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use crds::labels::OWNER_UID;
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject};
 use thiserror::Error;
@@ -53,4 +55,25 @@ pub(crate) async fn live(
         found,
         list.items.iter().filter_map(job_digest).collect(),
     )))
+}
+
+/// UID of the kube-system namespace: tells clusters apart.
+pub(crate) async fn cluster(ctx: &Context) -> Result<Option<String>, ObserveError> {
+    let namespaces: Api<Namespace> = Api::all(ctx.client.0.clone());
+    let found = tokio::time::timeout(PATIENCE, namespaces.get_opt("kube-system")).await??;
+    Ok(found.and_then(|n| n.metadata.uid))
+}
+
+/// A Lease, as holder and time of the last renewal; `None` if it is not there.
+pub(crate) async fn lease(
+    ctx: &Context,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<String>, ObserveError> {
+    let leases: Api<Lease> = Api::namespaced(ctx.client.0.clone(), namespace);
+    let found = tokio::time::timeout(PATIENCE, leases.get_opt(name)).await??;
+    Ok(found.map(|lease| {
+        let spec = lease.spec.unwrap_or_default();
+        format!("{:?} {:?}", spec.holder_identity, spec.renew_time)
+    }))
 }

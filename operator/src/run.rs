@@ -46,6 +46,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         config: Arc::new(Config {
             namespaces: args.namespaces(),
             instance: args.pod_name.clone(),
+            installation: format!("{}/{}", args.operator_namespace, lease_name(&args)),
+            cluster: Arc::default(),
             max_active_runs: limit(args.max_active_runs),
             max_active_runs_per_namespace: limit(args.max_active_runs_per_namespace),
             workers: args.workers,
@@ -112,7 +114,16 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes part in the election until `idle`.
+fn lease_name(args: &Args) -> &'static str {
+    if args.leader_elect {
+        lease::LEASE_NAME
+    } else {
+        lease::PRESENCE_NAME
+    }
+}
+
+/// Takes part in the election until `idle`. Without one, keeps a Lease all the same, on which
+/// nothing of this process depends: by it other installations see that this one works.
 async fn elect(
     args: &Args,
     client: kube::Client,
@@ -121,18 +132,20 @@ async fn elect(
     eligible: Arc<dyn Fn() -> bool + Send + Sync>,
     idle: CancellationToken,
 ) {
-    if !args.leader_elect {
-        return;
-    }
+    let leadership = if args.leader_elect {
+        leadership.clone()
+    } else {
+        Leadership::none()
+    };
     let settings = lease::Settings {
         identity: lease::identity(args.pod()),
         namespace: args.operator_namespace.clone(),
-        name: lease::LEASE_NAME.to_owned(),
+        name: lease_name(args).to_owned(),
         timing: lease::election::Timing::default(),
         eligible,
         clock: clock.clone(),
     };
-    let elector = lease::Elector::new(client, settings, leadership.clone());
+    let elector = lease::Elector::new(client, settings, leadership);
     elector.run(idle.cancelled()).await;
 }
 

@@ -57,6 +57,7 @@ impl KeptMeta {
             namespace: self.namespace,
             name: self.name,
             uid: self.uid,
+            cluster: String::new(),
             generation: self.generation,
             created: self.created,
             deleting: self.deleting,

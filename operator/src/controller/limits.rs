@@ -101,3 +101,67 @@ impl Limits {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use crds::ScheduleStatus;
+    use crds::run::{Run, RunResult, Trigger};
+
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        name.into()
+    }
+
+    /// A plan in which a run waits for this reason.
+    fn waiting(reason: &str) -> Plan {
+        let mut run = Run::new("shop-1", Trigger::Schedule, RunResult::Waiting);
+        run.reason = reason.to_owned();
+        Plan {
+            steps: vec![],
+            status: ScheduleStatus {
+                runs: vec![run],
+                ..ScheduleStatus::default()
+            },
+            wake: None,
+            needs_live: false,
+        }
+    }
+
+    #[test]
+    fn places_in_flight_count_in_all_and_in_their_namespace_until_dropped() {
+        let limits = Limits::default();
+        let at_most = |all: usize, here: usize| move |a: usize, h: usize| a < all && h < here;
+        let first = limits.take(&key("1"), "a", at_most(3, 2)).unwrap();
+        let second = limits.take(&key("2"), "a", at_most(3, 2)).unwrap();
+        assert!(limits.take(&key("3"), "a", at_most(3, 2)).is_none());
+        let third = limits.take(&key("4"), "b", at_most(3, 2)).unwrap();
+        assert!(limits.take(&key("5"), "b", at_most(3, 2)).is_none());
+        assert_eq!(
+            (limits.starting("a"), limits.starting("b")),
+            ((3, 2), (3, 1))
+        );
+        drop(first);
+        assert_eq!(limits.starting("a"), (2, 1));
+        drop(limits.no_place());
+        assert_eq!(limits.starting("a"), (2, 1));
+        drop((second, third));
+        assert_eq!(limits.starting("a"), (0, 0));
+    }
+
+    #[test]
+    fn those_who_wait_for_a_place_come_in_turn_and_once() {
+        let limits = Limits::default();
+        for name in ["1", "2", "1", "3"] {
+            limits.hold(&key(name), &waiting("MaxActiveRuns"));
+        }
+        limits.hold(&key("4"), &waiting("ConcurrencyForbid"));
+        limits.hold(&key("2"), &waiting("ConcurrencyForbid"));
+        assert_eq!(limits.next(), Some(key("1")));
+        limits.hold(&key("1"), &waiting("MaxActiveRuns"));
+        assert_eq!(limits.next(), Some(key("3")));
+        assert_eq!(limits.next(), Some(key("1")));
+        assert_eq!(limits.next(), None);
+    }
+}

@@ -6,11 +6,12 @@ mod digest;
 mod kind;
 mod limits;
 mod queue;
+mod rivals;
 mod series;
 mod store;
 mod watch;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -50,6 +51,7 @@ pub struct Controller {
     store: SharedStore,
     queue: Arc<Queue>,
     limits: limits::Limits,
+    rivals: rivals::Rivals,
     /// Lists still to be read; below zero if one was read before all were begun.
     unsynced: tokio::sync::watch::Sender<Option<i64>>,
 }
@@ -79,6 +81,7 @@ impl Controller {
             store: Arc::new(Store::default()),
             queue: Arc::new(Queue::default()),
             limits: limits::Limits::default(),
+            rivals: rivals::Rivals::default(),
             unsynced: tokio::sync::watch::Sender::new(None),
         });
         series::publish(&controller);
@@ -102,6 +105,7 @@ impl Controller {
         let work = async {
             // The sender lives in self.
             let _ = synced.wait_for(|n| *n == Some(0)).await;
+            self.learn_cluster().await;
             self.ctx.leadership.gained().await;
             let (objects, jobs) = self.store.sizes();
             tracing::info!(objects, jobs, "ready");
@@ -121,6 +125,26 @@ impl Controller {
     /// One list was read.
     fn synced(&self) {
         self.unsynced.send_modify(|n| *n = Some(n.unwrap_or(0) - 1));
+    }
+
+    /// Reads what tells this cluster apart; runs are made with it. Without the right to it they are
+    /// made without.
+    async fn learn_cluster(&self) {
+        while self.ctx.config.cluster.get().is_none() {
+            match observe::cluster(&self.ctx).await {
+                Ok(uid) => {
+                    let _ = self.ctx.config.cluster.set(uid.unwrap_or_default());
+                }
+                Err(ObserveError::Api(kube::Error::Api(status))) if status.code < 429 => {
+                    tracing::info!(error = %status.message, "the kube-system namespace can't be read; manifests of runs name no cluster");
+                    let _ = self.ctx.config.cluster.set(String::new());
+                }
+                Err(error) => {
+                    tracing::warn!(error = %chain(&error), "the kube-system namespace could not be read; it is tried again");
+                    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                }
+            }
+        }
     }
 
     /// Wakes objects by the wall clock, looked at again at least every ten seconds: it may jump.
@@ -222,7 +246,10 @@ impl Controller {
             };
             let now = self.ctx.clock.now();
             let observed = match self.observed(&view, live, since) {
-                Ok(observed) => observed,
+                Ok(mut observed) => {
+                    observed.rivals = self.rivals.of(&self.ctx, &observed.status).await;
+                    observed
+                }
                 Err(problem) => return self.unreadable(&view, &problem, now).await,
             };
             let mut plan = engine::plan(&observed, now);
@@ -253,10 +280,12 @@ impl Controller {
     fn observed(&self, view: &View, live: bool, since: DateTime<Utc>) -> Result<Observed, String> {
         let kind = self.kinds[view.kind].as_ref();
         let kept = &view.kept;
-        let object = kept
+        let mut object = kept
             .object
             .clone()
             .into_object(self.resources[view.kind].kind.clone());
+        let config = &self.ctx.config;
+        object.cluster = config.cluster.get().cloned().unwrap_or_default();
         let (settings, mut problems) = kind.read(&kept.spec, &object.annotations)?;
         problems.extend(self.forbidden(kind, &object, &kept.spec));
         let status = match &kept.status {
@@ -268,6 +297,8 @@ impl Controller {
             room: self.room(&object.namespace),
             foreign: foreign(view),
             strangers: view.strangers.clone(),
+            installation: config.installation.clone(),
+            rivals: BTreeMap::new(),
             object,
             settings,
             problems,
@@ -288,7 +319,11 @@ impl Controller {
         plan: &mut engine::Plan,
         now: DateTime<Utc>,
     ) {
-        for c in self.kinds[view.kind].conditions(&view.kept.spec) {
+        let conditions = self.kinds[view.kind].conditions(&view.kept.spec);
+        if conditions.is_empty() {
+            return;
+        }
+        for c in conditions {
             condition::set(
                 &mut plan.status.conditions,
                 c.type_,
@@ -299,6 +334,7 @@ impl Controller {
                 now,
             );
         }
+        engine::fit(&mut plan.status);
     }
 
     /// What the policy finds in the pod that a run would have.

@@ -1,14 +1,16 @@
 //! What the table and the conditions show.
 
 use crds::condition::{self, reason};
+use crds::report::clean;
 use crds::request::Action;
-use crds::run::RunResult;
+use crds::run::{MAX_MESSAGE, RunResult};
 use crds::schedule::Schedule;
 use crds::validate;
 use k8s_openapi::api::core::v1::ObjectReference;
 
+use super::fit::fit;
+use super::outcome;
 use super::plan::Draft;
-use super::{ledger, outcome};
 
 /// Brings lists, scalars and conditions up to date.
 pub(super) fn set(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
@@ -36,7 +38,11 @@ pub(super) fn set(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
     scheduled(draft, schedule);
     last_run(draft);
     ready(draft);
-    ledger::trim(&mut draft.status);
+}
+
+/// Ends the making of status.
+pub(super) fn finish(draft: &mut Draft<'_>) {
+    fit(&mut draft.status);
     keep_gone(draft);
 }
 
@@ -75,7 +81,11 @@ fn accepted(draft: &mut Draft<'_>) {
             crate::policy::PATH => reason::POLICY_DENIED,
             _ => reason::INVALID_SPEC,
         };
-        ("False", reason, validate::join(&seen.problems))
+        (
+            "False",
+            reason,
+            clean(&validate::join(&seen.problems), MAX_MESSAGE),
+        )
     } else {
         ("True", reason::VALID, String::new())
     };

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
 use crds::run::{Run, RunResult, Trigger};
 use crds::schedule::SlotCount;
-use crds::status::{MAX_DETAILED_RUNS, MAX_MISSED, MAX_RUNS, MissedSlots, Totals};
+use crds::status::{MAX_MISSED, MissedSlots, Totals};
 use crds::time::{from_k8s, to_k8s};
 
 /// Why a run ended that nobody may hold against the backup.
@@ -145,62 +145,6 @@ fn scalars(status: &mut ScheduleStatus, run: &Run, at: DateTime<Utc>) {
     } else if run.reason != CANCELLED && run.reason != REPLACED {
         *failures += 1;
     }
-}
-
-/// Most bytes of a status.
-const MAX_BYTES: usize = 6 * 1024;
-
-/// Cuts lists and detail to what status may hold: newest first, final runs leave first.
-pub(super) fn trim(status: &mut ScheduleStatus) {
-    for run in status.runs.iter_mut().skip(MAX_DETAILED_RUNS) {
-        if run.result.is_final() {
-            run.artefacts.clear();
-            run.warnings.clear();
-            run.message = crds::report::clean(&run.message, 80);
-            if let Some(verification) = &mut run.verification {
-                verification.message = crds::report::clean(&verification.message, 80);
-            }
-        }
-    }
-    while status.runs.len() > MAX_RUNS && drop_oldest(status) {}
-    if status.runs.len() <= MAX_DETAILED_RUNS && status.requests.len() <= 2 {
-        return;
-    }
-    let bytes = |status: &ScheduleStatus| serde_json::to_string(status).map_or(0, |t| t.len());
-    if bytes(status) <= MAX_BYTES {
-        return;
-    }
-    for run in status.runs.iter_mut().skip(MAX_DETAILED_RUNS) {
-        if run.result.is_final() {
-            run.message.clear();
-        }
-    }
-    for request in status.requests.iter_mut().skip(1) {
-        request.message = crds::report::clean(&request.message, 120);
-        request.reason = crds::report::clean(&request.reason, 60);
-    }
-    while bytes(status) > MAX_BYTES && status.runs.len() > 1 && drop_oldest(status) {}
-    while bytes(status) > MAX_BYTES && (status.requests.len() > 1 || status.missed.len() > 1) {
-        status
-            .requests
-            .truncate(status.requests.len().saturating_sub(1).max(1));
-        status
-            .missed
-            .truncate(status.missed.len().saturating_sub(1).max(1));
-    }
-}
-
-/// Drops the oldest final run, one whose Job is gone if there is one. False if none is final.
-fn drop_oldest(status: &mut ScheduleStatus) -> bool {
-    let last = |gone: bool| {
-        let leaves = |r: &Run| r.result.is_final() && (r.job_gone || !gone);
-        status.runs.iter().rposition(leaves)
-    };
-    let Some(oldest) = last(true).or_else(|| last(false)) else {
-        return false;
-    };
-    status.runs.remove(oldest);
-    true
 }
 
 /// `1.8GiB`: binary units, one decimal below ten.

@@ -9,8 +9,10 @@
 //! Jobs are found by the owner's UID; names are fixed by owner and slot. What a plan decides is
 //! derived from Jobs and status alone, never from memory of an earlier plan.
 
+mod claim;
 mod conditions;
 mod control;
+mod fit;
 mod history;
 mod ledger;
 mod observed;
@@ -24,9 +26,10 @@ mod start;
 mod tests;
 mod verify;
 
+pub(crate) use fit::fit;
 pub use observed::{
-    Ended, JobDigest, JobOutcome, Limit, Object, Observed, PodDigest, Room, Settings, StartFailure,
-    Stranger,
+    Ended, JobDigest, JobOutcome, Limit, Object, Observed, PodDigest, Room, Settings, Standing,
+    StartFailure, Stranger,
 };
 pub(crate) use outcome::{Verdict, named, newest_end, of as verdict};
 pub use plan::{EventSpec, Plan, Seed, Step, plan};

@@ -31,12 +31,27 @@ pub struct Observed {
     pub foreign: Option<String>,
     /// Jobs this object owns that do not carry our label.
     pub strangers: Vec<Stranger>,
+    /// This installation of the operator, as it claims objects: namespace/name of its Lease.
+    pub installation: String,
+    /// The other installations that status names.
+    pub rivals: BTreeMap<String, Standing>,
     /// Free places under `--max-active-runs`.
     pub room: Room,
     /// True if object and Jobs were read from the API server for this plan, past every cache.
     pub live: bool,
     /// Since when this process may write. Older slots are decided on live reads alone.
     pub leading_since: DateTime<Utc>,
+}
+
+/// Whether another installation of this operator works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its Lease is renewed.
+    Alive,
+    /// Its Lease is not there, or was not renewed for a minute.
+    Gone,
+    /// Its Lease can't be read.
+    Unknown,
 }
 
 /// Identity of the user's object and what its metadata says.
@@ -50,6 +65,8 @@ pub struct Object {
     pub name: String,
     /// UID.
     pub uid: String,
+    /// UID of the cluster's kube-system namespace; empty if it may not be read.
+    pub cluster: String,
     /// Generation of the spec.
     pub generation: Option<i64>,
     /// Creation.

@@ -7,7 +7,7 @@ use crds::run::{RunResult, Trigger};
 use crds::schedule::Schedule;
 
 use super::{
-    Observed, Stranger, conditions, control, history, requests, runs, slots, start, verify,
+    Observed, Stranger, claim, conditions, control, history, requests, runs, slots, start, verify,
 };
 
 /// What is to be done, as comparable data.
@@ -165,7 +165,7 @@ pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
         wake: None,
         needs_live: false,
     };
-    if let Some(plan) = take_over(seen) {
+    if let Some(plan) = claim::claim(seen, now).or_else(|| take_over(seen)) {
         return plan;
     }
     let schedule = slots::parse(&seen.settings);
@@ -191,7 +191,9 @@ pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
     }
     history::prune(&mut draft);
     conditions::set(&mut draft, schedule.as_ref());
+    claim::exclusive(&mut draft);
     next(&mut draft, schedule.as_ref());
+    conditions::finish(&mut draft);
     Plan {
         steps: draft.steps,
         status: draft.status,

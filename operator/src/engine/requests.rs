@@ -131,8 +131,14 @@ fn backup(draft: &mut Draft<'_>, request: &Request) {
         return echo(draft, request, state, Some(name), message);
     }
     if let Some(hold) = start::blocked(draft, Trigger::Manual) {
-        if hold.reason == start::FORBID && !request.options.queue {
-            let why = format!("{}; wait for it, or ask with --queue", hold.message);
+        let asks = hold.reason == start::FORBID && !request.options.queue;
+        if asks || start::crowded(draft) {
+            let advice = if asks {
+                "; wait for it, or ask with --queue"
+            } else {
+                ""
+            };
+            let why = format!("{}{advice}", hold.message);
             return echo(draft, request, RequestState::Refused, None, why);
         }
         let object = &draft.seen.object;

@@ -7,6 +7,7 @@ use crds::names;
 use crds::request::{Action, Options};
 use crds::run::{Run, RunResult, Trigger};
 use crds::schedule::Schedule;
+use crds::status::MAX_OPEN_RUNS;
 use crds::time::{from_k8s, rfc3339, rfc3339_in, to_k8s};
 
 use super::ledger::{self, REPLACED};
@@ -20,6 +21,8 @@ pub(super) const FORBID: &str = "ConcurrencyForbid";
 const REPLACING: &str = "Replacing";
 /// `--max-active-runs` is reached.
 pub(super) const LIMIT: &str = "MaxActiveRuns";
+/// [`MAX_OPEN_RUNS`] is reached.
+const OPEN: &str = "MaxOpenRuns";
 /// A held run is looked at again at least this often, should no event do it.
 const RECHECK: Duration = Duration::seconds(30);
 
@@ -84,7 +87,7 @@ fn held(draft: &mut Draft<'_>, run: &Run) {
         .map_or_else(String::new, |s| rfc3339(from_k8s(s)));
     let (event, warning) = match run.reason.as_str() {
         FAILED_CREATE => (FAILED_CREATE, true),
-        LIMIT => ("StartLimited", false),
+        LIMIT | OPEN => ("StartLimited", false),
         _ => ("JobAlreadyActive", false),
     };
     let note = format!("the slot {slot} waits: {}", run.message);
@@ -240,12 +243,33 @@ pub(super) fn blocked(draft: &mut Draft<'_>, trigger: Trigger) -> Option<Hold> {
     {
         return Some(hold);
     }
+    if running(draft) >= MAX_OPEN_RUNS {
+        return Some(Hold {
+            reason: OPEN,
+            message: format!(
+                "{MAX_OPEN_RUNS} runs of this object are active, the most there may be; it starts when one ends. Set concurrencyPolicy to Forbid, or find out why they do not end"
+            ),
+        });
+    }
     let message = draft.seen.room.full()?;
     draft.wake_at(draft.now + RECHECK);
     Some(Hold {
         reason: LIMIT,
         message,
     })
+}
+
+/// Runs whose Job exists or is planned.
+fn running(draft: &Draft<'_>) -> usize {
+    let planned = |s: &&Step| matches!(s, Step::CreateJob(seed) if seed.action == Action::Backup);
+    let open = |r: &&Run| r.result == RunResult::Running;
+    draft.status.runs.iter().filter(open).count() + draft.steps.iter().filter(planned).count()
+}
+
+/// True if no more runs may wait: those somebody asked for are refused.
+pub(super) fn crowded(draft: &Draft<'_>) -> bool {
+    let open = |r: &&Run| !r.result.is_final();
+    draft.status.runs.iter().filter(open).count() >= MAX_OPEN_RUNS
 }
 
 /// What runs already, or is about to by this very plan.

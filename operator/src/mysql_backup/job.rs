@@ -205,7 +205,7 @@ fn run_spec(
             slot: seed.slot.map(crds::time::rfc3339),
             trigger: seed.trigger,
         },
-        cluster_id: String::new(),
+        cluster_id: object.cluster.clone(),
         // A verification speaks to its own server alone.
         source: spec
             .source

@@ -20,6 +20,9 @@ use crate::mysql_backup::MysqlBackups;
 
 pub(super) const OBJECT: &str = "shop";
 
+/// The installation under test.
+pub(super) const HERE: &str = "backup-system/backup-operator";
+
 /// What a restarted process knows at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caches {
@@ -98,7 +101,7 @@ impl Try {
     pub(super) fn from(scenario: &Scenario, state: State, caches: Caches) -> Self {
         let clock = Arc::new(AtomicI64::new(state.now.timestamp_millis()));
         let server = Server::of(state);
-        let controller = start(&server, &clock);
+        let controller = start(&server, &clock, &config(HERE));
         let mut new = Self {
             scenario: scenario.clone(),
             server,
@@ -115,7 +118,26 @@ impl Try {
     pub(super) fn kept(scenario: &Scenario) -> Self {
         let mut new = Self::new(scenario, None, Caches::Fresh);
         new.server.keep_points();
-        new.controller = start(&new.server, &new.clock);
+        new.controller = start(&new.server, &new.clock, &config(HERE));
+        new.load();
+        new
+    }
+
+    /// Another installation of the operator, in the same cluster at the same time.
+    pub(super) fn beside(&self, installation: &str) -> Self {
+        self.another(&config(installation))
+    }
+
+    /// A new process in the same cluster.
+    pub(super) fn another(&self, config: &Config) -> Self {
+        let mut new = Self {
+            scenario: self.scenario.clone(),
+            server: self.server.clone(),
+            clock: self.clock.clone(),
+            controller: start(&self.server, &self.clock, config),
+            caches: Caches::Fresh,
+            cursor: 0,
+        };
         new.load();
         new
     }
@@ -124,7 +146,11 @@ impl Try {
         self.server.points()
     }
 
-    fn now(&self) -> DateTime<Utc> {
+    pub(super) fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.server.state()
+    }
+
+    pub(super) fn now(&self) -> DateTime<Utc> {
         DateTime::from_timestamp_millis(self.clock.load(Ordering::SeqCst)).unwrap()
     }
 
@@ -211,20 +237,39 @@ impl Try {
     /// Works until nothing is left to do at this instant.
     async fn work(&mut self) {
         for _ in 0..500 {
-            let brought = self.deliver();
-            self.controller.queue.fire(self.now());
-            let Some(key) = self.controller.queue.try_next() else {
-                if brought || self.relist() {
-                    continue;
-                }
+            if !self.step().await {
                 return;
-            };
-            let controller = self.controller.clone();
-            let result = controller.reconcile(&key).await;
-            controller.after(&key, result);
-            controller.queue.done(&key);
+            }
         }
         panic!("{}: the operator does not come to rest", self.scenario.name);
+    }
+
+    /// Takes in what there is and reconciles once. False if nothing was left to do.
+    pub(super) async fn step(&mut self) -> bool {
+        let brought = self.deliver();
+        self.controller.queue.fire(self.now());
+        let Some(key) = self.controller.queue.try_next() else {
+            return brought || self.relist();
+        };
+        let controller = self.controller.clone();
+        let result = controller.reconcile(&key).await;
+        controller.after(&key, result);
+        controller.queue.done(&key);
+        true
+    }
+
+    /// When this process wakes next.
+    pub(super) fn wakes(&self) -> Option<DateTime<Utc>> {
+        self.controller.queue.fire(DateTime::<Utc>::MIN_UTC)
+    }
+
+    /// Time passes to `then`, for clocks, server and Jobs.
+    pub(super) async fn pass_to(&self, then: DateTime<Utc>) {
+        let passed = (then - self.now()).to_std().unwrap_or_default();
+        tokio::time::advance(passed).await;
+        self.clock.store(then.timestamp_millis(), Ordering::SeqCst);
+        self.server.state().now = then;
+        self.move_jobs(then);
     }
 
     /// The whole story.
@@ -250,7 +295,7 @@ impl Try {
                     .filter(|t| *t > now),
             );
             if !gone {
-                next.extend(self.controller.queue.fire(DateTime::<Utc>::MIN_UTC));
+                next.extend(self.wakes());
             }
             let then = next
                 .into_iter()
@@ -260,9 +305,7 @@ impl Try {
             if then > end {
                 return self.ending();
             }
-            self.clock.store(then.timestamp_millis(), Ordering::SeqCst);
-            self.server.state().now = then;
-            self.move_jobs(then);
+            self.pass_to(then).await;
             if let Some((_, act)) = step.filter(|(when, _)| *when <= then) {
                 self.server.state().steps += 1;
                 act(&mut self.server.state());
@@ -272,7 +315,7 @@ impl Try {
     }
 
     /// When the Job controller does something next.
-    fn jobs_move(&self) -> Vec<DateTime<Utc>> {
+    pub(super) fn jobs_move(&self) -> Vec<DateTime<Utc>> {
         let state = self.server.state();
         let jobs = state.objects.iter().filter(|((r, _), _)| r == "jobs");
         jobs.filter_map(|(_, job)| self.job_moves(job)).collect()
@@ -313,7 +356,7 @@ impl Try {
         }
     }
 
-    fn ending(&self) -> Ending {
+    pub(super) fn ending(&self) -> Ending {
         let state = self.server.state();
         let object = state.get("mysqlbackups", OBJECT).unwrap();
         let status = &object["status"];
@@ -365,8 +408,17 @@ impl Try {
     }
 }
 
+pub(super) fn config(installation: &str) -> Config {
+    Config {
+        instance: "test".into(),
+        installation: installation.into(),
+        workers: 1,
+        ..Config::default()
+    }
+}
+
 /// A new process.
-fn start(server: &Server, clock: &Arc<AtomicI64>) -> Arc<Controller> {
+fn start(server: &Server, clock: &Arc<AtomicI64>, config: &Config) -> Arc<Controller> {
     let read = clock.clone();
     let clock =
         Clock::new(move || DateTime::from_timestamp_millis(read.load(Ordering::SeqCst)).unwrap());
@@ -374,11 +426,7 @@ fn start(server: &Server, clock: &Arc<AtomicI64>) -> Arc<Controller> {
         client: ApiClient(server.client()),
         leadership: Leadership::always(clock.now()),
         clock,
-        config: Arc::new(Config {
-            instance: "test".into(),
-            workers: 1,
-            ..Config::default()
-        }),
+        config: Arc::new(config.clone()),
         metrics: Metrics::default(),
     };
     let kind = MysqlBackups {

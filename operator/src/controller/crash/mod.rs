@@ -9,8 +9,10 @@
 )]
 
 mod driver;
+mod limits;
 mod scenarios;
 pub(crate) mod server;
+mod two;
 
 use std::sync::Mutex;
 

@@ -42,6 +42,18 @@ fn set(state: &mut State, field: &str, value: Value) {
     state.change("mysqlbackups", OBJECT, |o| o["spec"][field] = value);
 }
 
+/// Another installation claims the object; its Lease is not renewed any more.
+fn claimed_by_another(state: &mut State) {
+    let lease = json!({
+        "metadata": {"name": "backup-operator"},
+        "spec": {"holderIdentity": "other", "renewTime": "2025-01-15T10:09:30.000000Z"},
+    });
+    state.put("leases", lease);
+    state.change("mysqlbackups", OBJECT, |o| {
+        o["status"]["controller"] = json!("other/backup-operator")
+    });
+}
+
 fn note(state: &mut State, key: &str, value: &str) {
     state.change("mysqlbackups", OBJECT, |o| {
         o["metadata"]["annotations"][key] = json!(value)
@@ -178,6 +190,21 @@ pub(super) fn all() -> Vec<Scenario> {
             vec![],
         ),
         scenario(
+            "claimed, then given up",
+            json!({}),
+            vec![
+                ("2025-01-15T10:09:30Z", |s| claimed_by_another(s)),
+                ("2025-01-15T10:12:00Z", |s| {
+                    s.remove("leases", "backup-operator")
+                }),
+            ],
+        ),
+        scenario(
+            "claimed by one that stands still",
+            json!({}),
+            vec![("2025-01-15T10:09:30Z", |s| claimed_by_another(s))],
+        ),
+        scenario(
             "bad spec mended",
             json!({"schedule": "61 * * * *"}),
             vec![("2025-01-15T10:15:00Z", |s| {
@@ -282,7 +309,11 @@ pub(super) fn expected(name: &str) -> fn(&Ending) {
             totals(e, 3, 2, 1, 0, 0, 0);
             assert_eq!(e.requests, [("c1".to_owned(), "Succeeded".to_owned())])
         },
-        "squatter" | "quota" | "terminating" => |e| {
+        "squatter"
+        | "quota"
+        | "terminating"
+        | "claimed, then given up"
+        | "claimed by one that stands still" => |e| {
             started(e, &SLOTS);
             totals(e, 3, 3, 0, 0, 0, 0)
         },

@@ -180,7 +180,9 @@ impl State {
             self.uids += 1;
             object["metadata"]["uid"] = json!(format!("uid-{}", self.uids));
             object["metadata"]["creationTimestamp"] = json!(rfc3339(self.now));
-            object["metadata"]["namespace"] = json!("default");
+            if object["metadata"]["namespace"].is_null() {
+                object["metadata"]["namespace"] = json!("default");
+            }
             object["metadata"]["generation"] = json!(1);
         }
         self.store(resource, object)

@@ -1,0 +1,157 @@
+//! Status has an end: lists and detail are cut to it, the newest and the open last.
+
+use crds::ScheduleStatus;
+use crds::condition;
+use crds::report::clean;
+use crds::run::Run;
+use crds::status::{MAX_DETAILED_RUNS, MAX_RUNS};
+
+/// Most bytes of a status.
+const MAX_BYTES: usize = 6 * 1024;
+
+/// One way to make status smaller. False if there is nothing left to cut in this way.
+type Cut = fn(&mut ScheduleStatus) -> bool;
+
+/// From what is missed least to what is missed most. Totals and open runs stay.
+const CUTS: [Cut; 9] = [
+    shorten_old_runs,
+    shorten_requests,
+    |status| status.runs.len() > MAX_DETAILED_RUNS && drop_oldest(status),
+    |status| drop_last(&mut status.missed, 3) | drop_last(&mut status.requests, 3),
+    |status| drop_last(&mut status.active, 3),
+    strip_runs,
+    |status| drop_last(&mut status.missed, 1) | drop_last(&mut status.requests, 1),
+    |status| status.runs.len() > 1 && drop_oldest(status),
+    |status| drop_last(&mut status.active, 0) | shorten_conditions(status),
+];
+
+/// Cuts lists and detail to what status may hold.
+pub(crate) fn fit(status: &mut ScheduleStatus) {
+    for run in status.runs.iter_mut().skip(MAX_DETAILED_RUNS) {
+        if run.result.is_final() {
+            run.artefacts.clear();
+            run.warnings.clear();
+            run.message = clean(&run.message, 80);
+            if let Some(verification) = &mut run.verification {
+                verification.message = clean(&verification.message, 80);
+            }
+        }
+    }
+    while status.runs.len() > MAX_RUNS && drop_oldest(status) {}
+    for cut in CUTS {
+        loop {
+            if bytes(status) <= MAX_BYTES {
+                return;
+            }
+            if !cut(status) {
+                break;
+            }
+        }
+    }
+}
+
+/// Length as JSON.
+fn bytes(status: &ScheduleStatus) -> usize {
+    let mut count = Count(0);
+    // Nothing in it can't be said as JSON, and the sink takes all.
+    let _ = serde_json::to_writer(&mut count, status);
+    count.0
+}
+
+/// A sink that counts.
+struct Count(usize);
+
+impl std::io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Drops the last entry of a list of more than `least`.
+fn drop_last<T>(list: &mut Vec<T>, least: usize) -> bool {
+    list.len() > least && list.pop().is_some()
+}
+
+/// Drops the oldest final run, one whose Job is gone if there is one. False if none is final.
+fn drop_oldest(status: &mut ScheduleStatus) -> bool {
+    let last = |gone: bool| {
+        let leaves = |r: &Run| r.result.is_final() && (r.job_gone || !gone);
+        status.runs.iter().rposition(leaves)
+    };
+    let Some(oldest) = last(true).or_else(|| last(false)) else {
+        return false;
+    };
+    status.runs.remove(oldest);
+    true
+}
+
+fn shorten_old_runs(status: &mut ScheduleStatus) -> bool {
+    let old = status.runs.iter_mut().skip(MAX_DETAILED_RUNS);
+    let final_ones = old.filter(|r| r.result.is_final());
+    final_ones.fold(false, |cut, run| shorten(&mut run.message, 0) | cut)
+}
+
+fn shorten_requests(status: &mut ScheduleStatus) -> bool {
+    let old = status.requests.iter_mut().skip(1);
+    old.fold(false, |cut, request| {
+        shorten(&mut request.message, 120) | shorten(&mut request.reason, 60) | cut
+    })
+}
+
+/// Leaves of every run what tells how it ended, and of the newest its first artefact.
+fn strip_runs(status: &mut ScheduleStatus) -> bool {
+    let mut cut = false;
+    for (index, run) in status.runs.iter_mut().enumerate() {
+        let artefacts = usize::from(index == 0);
+        cut |= run.artefacts.len() > artefacts || !run.warnings.is_empty();
+        run.artefacts.truncate(artefacts);
+        run.warnings.clear();
+        let most = match &run.intent {
+            _ if index == 0 => 120,
+            Some(_) => 60,
+            None => 0,
+        };
+        cut |= shorten(&mut run.message, most);
+        if let Some(verification) = &mut run.verification {
+            cut |= shorten(&mut verification.message, 60);
+        }
+    }
+    for request in &mut status.requests {
+        cut |= shorten(&mut request.message, 120) | shorten(&mut request.reason, 60);
+    }
+    cut
+}
+
+/// Conditions that repeat what stands elsewhere. The others cause events when they change.
+fn shorten_conditions(status: &mut ScheduleStatus) -> bool {
+    let repeats = [
+        condition::LAST_RUN_SUCCEEDED,
+        condition::READY,
+        condition::VERIFIED,
+    ];
+    let conditions = status.conditions.iter_mut();
+    let repeating = conditions.filter(|c| repeats.contains(&&*c.type_));
+    repeating.fold(false, |cut, c| shorten(&mut c.message, 120) | cut)
+}
+
+/// True if the text was longer.
+fn shorten(text: &mut String, most: usize) -> bool {
+    let shorter = if most == 0 {
+        String::new()
+    } else {
+        clean(text, most)
+    };
+    let cut = shorter.len() < text.len();
+    if cut {
+        *text = shorter;
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests;
