@@ -124,6 +124,10 @@ bench: build ## Measure beside the peers, print the table, write docs/benchmarks
 	@$(TESTBED) packages mariadbd:mariadb-server mariadb-dump:mariadb-client zstd:zstd gzip:gzip pigz:pigz
 	@tests/bench/run $(BIN)
 
+.PHONY: faults
+faults: ## What breaks in a cluster, one after the other, with runs due: lost, doubled, time to recover.
+	@tests/run faults
+
 # For the scripts: make -s print-BIN
 .PHONY: print-%
 print-%:
