@@ -61,8 +61,8 @@ fn object(ns: &Namespace, resource: &str, kind: &str) -> Value {
 
 fn condition(ns: &Namespace, resource: &str, kind: &str, type_: &str) -> Option<Value> {
     let object = object(ns, resource, kind);
-    let conditions = object["status"]["conditions"].as_array()?.iter();
-    conditions.cloned().find(|c| c["type"] == type_)
+    let mut conditions = object["status"]["conditions"].as_array()?.iter();
+    conditions.find(|c| c["type"] == type_).cloned()
 }
 
 /// The slots of the Jobs that carry ours as owner, sorted.
