@@ -1,4 +1,4 @@
-// A bare client for tests/bench/operator.py: no cache, no queue, no limit. It creates what it is told as fast as the API
+// A bare client for tests/bench/scheduling.py: no cache, no queue, no limit. It creates what it is told as fast as the API
 // server answers, watches Jobs appear, and ends them as the Job controller would.
 //
 //	bare create -path PATH -template FILE -n N    POST the template N times, %d in it replaced by 0..N-1

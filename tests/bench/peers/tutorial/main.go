@@ -1,4 +1,4 @@
-// The controller of the well-known CronJob tutorial, built on controller-runtime: a peer for tests/bench/operator.py.
+// The controller of the well-known CronJob tutorial, built on controller-runtime: a peer for tests/bench/scheduling.py.
 //
 // Its reconcile goes the tutorial's way: get the object, list its Jobs by an index, write status whether it changed or
 // not, delete Jobs beyond the history limits, step through the missed instants, create the Job, requeue.

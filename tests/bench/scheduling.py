@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The operator beside its peers: many objects due in one minute, on a real API server, in one run on one machine.
 
-usage: operator.py [--json FILE] [--objects N] [--few N] [--rounds N] [--only NAME,...]
+usage: scheduling.py [--json FILE] [--objects N] [--few N] [--rounds N] [--only NAME,...]
 
 Each contestant gets a fresh etcd and API server (tests/testbed) with nothing else at work: no kubelet and no Job
 controller, so that Jobs stand still until this script ends some of them as the Job controller would. All contestants
