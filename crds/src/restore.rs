@@ -135,7 +135,7 @@ pub struct RestoreFrom {
     /// Kind of the backup object. Unset means MysqlBackup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = [
-        {"rule": "self == 'MysqlBackup'", "message": "only dumps of a MysqlBackup can be restored by the operator; get the archive of another kind with kubectl backup download"}
+        {"rule": "self == 'MysqlBackup'", "message": "only dumps of a MysqlBackup can be restored by the operator; docs/gobackup.md says how an archive of another kind is read"}
     ]))]
     pub kind: Option<String>,
     /// Name of the backup object in this namespace.
