@@ -158,24 +158,35 @@ func watchJobs(config *rest.Config) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	watcher, err := client.Resource(jobs).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		return nil, err
-	}
 	var delays []float64
 	seen := map[string]int{}
-	for event := range watcher.ResultChan() {
-		if event.Type != watch.Added {
-			continue
-		}
-		delays = append(delays, time.Since(time.Unix(*slot, 0)).Seconds())
-		owner := event.Object.(metav1.Object).GetOwnerReferences()
-		if len(owner) > 0 {
-			seen[string(owner[0].UID)]++
-		}
-		if len(delays) == *n {
+	// A busy API server ends a watch that is slow; it goes on where it was.
+	for version := list.ResourceVersion; len(delays) < *n && ctx.Err() == nil; {
+		watcher, err := client.Resource(jobs).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+		if ctx.Err() != nil {
 			break
 		}
+		if err != nil {
+			return nil, err
+		}
+		for event := range watcher.ResultChan() {
+			object, ok := event.Object.(metav1.Object)
+			if !ok {
+				return nil, fmt.Errorf("the watch failed: %v", event.Object)
+			}
+			version = object.GetResourceVersion()
+			if event.Type != watch.Added {
+				continue
+			}
+			delays = append(delays, time.Since(time.Unix(*slot, 0)).Seconds())
+			if owner := object.GetOwnerReferences(); len(owner) > 0 {
+				seen[string(owner[0].UID)]++
+			}
+			if len(delays) == *n {
+				break
+			}
+		}
+		watcher.Stop()
 	}
 	if len(delays) == 0 {
 		return nil, fmt.Errorf("no Job appeared within %d s", *timeout)
