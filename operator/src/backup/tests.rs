@@ -388,12 +388,17 @@ fn observed(name: &str, uid: &str) -> crate::engine::Observed {
         },
         settings,
         problems,
-        status: ScheduleStatus::default(),
+        status: ScheduleStatus {
+            controller: Some("backup-system/backup-operator".into()),
+            ..ScheduleStatus::default()
+        },
         jobs: vec![],
         pods: vec![],
         failures: vec![],
         foreign: None,
         strangers: vec![],
+        installation: "backup-system/backup-operator".into(),
+        rivals: BTreeMap::new(),
         room: crate::engine::Room::default(),
         live: true,
         leading_since: created,
