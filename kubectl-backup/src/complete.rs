@@ -10,8 +10,12 @@ pub(crate) enum Wanted {
     Words(Vec<(String, String)>),
     /// Names of objects.
     Objects,
+    /// Names of objects, and of Restores.
+    ObjectsAndRestores,
     /// Names of objects and runs.
     Runs,
+    /// Names of objects and runs, and of Restores.
+    RunsAndRestores,
     /// Namespaces.
     Namespaces,
     /// Contexts of the kubeconfig.
@@ -75,10 +79,12 @@ pub(crate) fn wanted(root: &Command, words: &[String]) -> Wanted {
         return Wanted::Words(verbs);
     }
     match path.first() {
-        Some(&"logs" | &"wait" | &"cancel" | &"verify" | &"download" | &"restore") => Wanted::Runs,
+        Some(&"logs" | &"wait") => Wanted::RunsAndRestores,
+        Some(&"cancel" | &"verify" | &"download" | &"restore") => Wanted::Runs,
+        Some(&"describe") => Wanted::ObjectsAndRestores,
         Some(
-            &"list" | &"runs" | &"describe" | &"run-now" | &"suspend" | &"resume" | &"delete"
-            | &"set" | &"export" | &"health" | &"doctor",
+            &"list" | &"runs" | &"run-now" | &"suspend" | &"resume" | &"delete" | &"set"
+            | &"export" | &"health" | &"doctor",
         ) => Wanted::Objects,
         Some(&"import") => Wanted::Files,
         Some(&"schedule") if path.get(1) == Some(&"next") => Wanted::Objects,
@@ -209,7 +215,9 @@ mod tests {
         assert_eq!(of(&["suspend", ""]), Wanted::Objects);
         assert_eq!(of(&["suspend", "--reason", ""]), Wanted::Nothing);
         assert_eq!(of(&["-n", "prod", "run", "--wait", ""]), Wanted::Objects);
-        assert_eq!(of(&["logs", ""]), Wanted::Runs);
+        assert_eq!(of(&["logs", ""]), Wanted::RunsAndRestores);
+        assert_eq!(of(&["cancel", ""]), Wanted::Runs);
+        assert_eq!(of(&["describe", ""]), Wanted::ObjectsAndRestores);
         assert_eq!(of(&["list", "-n", ""]), Wanted::Namespaces);
         assert_eq!(of(&["list", "--context", ""]), Wanted::Contexts);
         assert_eq!(

@@ -6,13 +6,16 @@ use std::time::Duration;
 use clap::{CommandFactory, FromArgMatches};
 use futures::future::join_all;
 
+use crds::restore::RestorePhase;
+
 use super::Context;
+use super::restore::status;
 use crate::cli::{Cli, Completion, Connection, Shell};
-use crate::cluster::{Cluster, Query, contexts, duration};
+use crate::cluster::{Cluster, Object, Query, contexts, duration};
 use crate::complete::{FILES, NO_FILES, Wanted, answer, wanted};
 use crate::env::Env;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::kind::KINDS;
+use crate::kind::{KINDS, RESTORE};
 
 /// Name kubectl looks for on PATH.
 const SHIM: &str = "kubectl_complete-backup";
@@ -120,14 +123,43 @@ async fn candidates(connection: &Connection, env: &Env, wanted: Wanted) -> Vec<(
         Wanted::Contexts => plain(contexts(connection, env).unwrap_or_default()),
         Wanted::Zones => plain(crds::schedule::zone_names().map(str::to_owned).collect()),
         Wanted::Files | Wanted::Nothing => vec![],
-        Wanted::Namespaces | Wanted::Objects | Wanted::Runs => {
-            match Cluster::connect(connection, env).await {
-                Ok(cluster) if wanted == Wanted::Namespaces => plain(cluster.namespaces().await),
-                Ok(cluster) => objects(&cluster, wanted == Wanted::Runs).await,
-                Err(_) => vec![],
+        Wanted::Namespaces
+        | Wanted::Objects
+        | Wanted::ObjectsAndRestores
+        | Wanted::Runs
+        | Wanted::RunsAndRestores => {
+            let Ok(cluster) = Cluster::connect(connection, env).await else {
+                return vec![];
+            };
+            match wanted {
+                Wanted::Namespaces => plain(cluster.namespaces().await),
+                Wanted::Runs => objects(&cluster, true).await,
+                Wanted::RunsAndRestores | Wanted::ObjectsAndRestores => {
+                    let runs = wanted == Wanted::RunsAndRestores;
+                    let (mut found, restores) =
+                        tokio::join!(objects(&cluster, runs), restores(&cluster));
+                    found.extend(restores);
+                    found
+                }
+                _ => objects(&cluster, false).await,
             }
         }
     }
+}
+
+/// Restores, as `restore/NAME`.
+async fn restores(cluster: &Cluster) -> Vec<(String, String)> {
+    let query = Query {
+        namespace: Some(cluster.namespace.clone()),
+        chunk: 500,
+        ..Query::default()
+    };
+    let found = cluster.all_objects(&[&RESTORE], &query).await;
+    let named = |object: &Object| {
+        let phase = status(object).phase.map_or("Pending", RestorePhase::as_str);
+        (RESTORE.short_name(&object.name()), phase.to_owned())
+    };
+    found.unwrap_or_default().iter().map(named).collect()
 }
 
 /// Objects by name, or by TYPE/NAME where the name alone is not unique; runs if wanted.

@@ -2,11 +2,13 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Parser;
 use kube::api::DynamicObject;
 use serde::Deserialize;
 
+use super::request::{ask, settled};
 use super::run_now::{annotation, fresh_id};
 use super::suspend::next_run;
 use super::{Context, Tally, wizard};
@@ -16,7 +18,11 @@ use crate::cli::{Change, Create, CreateKind, CreateMysql, DryRun, StructuredOutp
 use crate::cluster::{Cluster, Object};
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{CREATABLE, DATABASE, GOBACKUP, Kind, MYSQL, STORAGE};
+use crate::ui::Mark;
 use crate::view::output::structured;
+
+/// How long the try of database and store may take.
+const PROBE_LIMIT: Duration = Duration::from_secs(180);
 
 /// Creates.
 ///
@@ -80,13 +86,43 @@ async fn interactive(context: &Context, args: &CreateMysql) -> Result<()> {
         return Err(wizard::cancelled());
     }
     typed.change = args.change.clone();
-    Box::pin(mysql(context, &typed)).await
+    let created = Box::pin(flags(context, &typed)).await?;
+    if args.change.dry_run != DryRun::None || args.change.output.is_some() {
+        return Ok(());
+    }
+    if context.ui.agree("Try database and store now?")? {
+        return tried(context, &created).await;
+    }
+    let name = created.kind.short_name(&created.name());
+    context
+        .ui
+        .hint(&format!("kubectl backup doctor --probe {name}"));
+    Ok(())
+}
+
+/// Has the operator log in to database and store, and says what came of it.
+async fn tried(context: &Context, created: &Object) -> Result<()> {
+    let cluster = context.cluster().await?;
+    let options = crds::request::Options::default();
+    let action = crds::request::Action::Probe;
+    let id = ask(context, &cluster, created, action, options).await?;
+    let name = created.kind.short_name(&created.name());
+    let answer = settled(context, &cluster, created, &id, PROBE_LIMIT).await;
+    // The object is there whatever came out, so the way on is to try it again.
+    let message = answer.map_err(|e| e.hint(format!("kubectl backup doctor --probe {name}")))?;
+    context.ui.progress(Mark::Good, &message);
+    Ok(())
 }
 
 async fn mysql(context: &Context, args: &CreateMysql) -> Result<()> {
     if args.interactive {
         return interactive(context, args).await;
     }
+    flags(context, args).await.map(|_| ())
+}
+
+/// Creates what the flags say.
+async fn flags(context: &Context, args: &CreateMysql) -> Result<Object> {
     let built = build::mysql(args)?;
     for warning in crds::validate::mysql_backup_warnings(&built.spec) {
         context.ui.warn(&warning);
@@ -117,7 +153,7 @@ async fn mysql(context: &Context, args: &CreateMysql) -> Result<()> {
     if args.change.output.is_none() && !args.suspend {
         context.ui.note(&next_run(context, &created));
     }
-    Ok(())
+    Ok(created)
 }
 
 /// Sends an object, or gives it back as it would be sent.

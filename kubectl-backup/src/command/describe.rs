@@ -1,12 +1,14 @@
 //! `describe`: reads the whole chain behind an object; what can't be read is said, not fatal.
 
 use futures::StreamExt;
+use k8s_openapi::api::core::v1::Event;
 
 use super::{Context, select};
 use crate::cli::Describe;
 use crate::cluster::{Cluster, LogOptions, Object};
 use crate::error::{Error, Kind as Exit, Result};
 use crate::view::describe::{Inputs, Probe, describe, focus};
+use crate::view::describe_restore;
 use crate::view::pod::container;
 
 /// Lines of the log that are shown.
@@ -18,6 +20,10 @@ const TAIL: i64 = 10;
 /// The object itself can't be read.
 pub(crate) async fn run(context: &Context, args: &Describe) -> Result<()> {
     let cluster = context.cluster().await?;
+    if let Some(name) = args.name.as_deref().and_then(super::restore::named) {
+        let object = super::restore::find(&cluster, name).await?;
+        return context.ui.out(&restore(context, &cluster, &object).await);
+    }
     let object = select::one(context, &cluster, args.name.as_deref(), "describe").await?;
     context.ui.out(&text(context, &cluster, &object).await)
 }
@@ -25,6 +31,43 @@ pub(crate) async fn run(context: &Context, args: &Describe) -> Result<()> {
 /// The description of an object.
 pub(crate) async fn text(context: &Context, cluster: &Cluster, object: &Object) -> String {
     describe(&read(context, cluster, object).await)
+}
+
+/// The description of a Restore.
+async fn restore(context: &Context, cluster: &Cluster, object: &Object) -> String {
+    let namespace = object.namespace();
+    let status = super::restore::status(object);
+    let pods = match &status.job {
+        Some(job) => probe(cluster.pods(&namespace, job).await, "list pods"),
+        None => Ok(vec![]),
+    };
+    let log = match pods.as_ref().ok().and_then(|pods| pods.last()) {
+        Some(pod) => log(cluster, &namespace, pod).await,
+        None => Ok(vec![]),
+    };
+    let events = events(cluster, object, status.job_uid.clone()).await;
+    describe_restore::describe(&describe_restore::Inputs {
+        name: (object.name(), namespace),
+        spec: serde_json::from_value(object.spec().clone()).unwrap_or_default(),
+        status,
+        pods,
+        log,
+        events,
+        now: context.now(),
+        ascii: context.ui.ascii(),
+    })
+}
+
+/// Events of an object and of the Job behind it, oldest first.
+async fn events(cluster: &Cluster, object: &Object, job: Option<String>) -> Probe<Vec<Event>> {
+    let namespace = object.namespace();
+    let own = cluster.events(&namespace, &object.uid()).await;
+    let mut events = probe(own, "list events");
+    if let (Ok(events), Some(uid)) = (&mut events, job) {
+        events.extend(cluster.events(&namespace, &uid).await.unwrap_or_default());
+        events.sort_by_key(crate::view::events::last_seen);
+    }
+    events
 }
 
 async fn read<'a>(context: &Context, cluster: &Cluster, object: &'a Object) -> Inputs<'a> {
@@ -44,19 +87,12 @@ async fn read<'a>(context: &Context, cluster: &Cluster, object: &'a Object) -> I
         Some(pod) => log(cluster, &namespace, pod).await,
         None => Ok(vec![]),
     };
-    let mut events = probe(
-        cluster.events(&namespace, &object.uid()).await,
-        "list events",
-    );
     let job_uid = job
         .as_ref()
         .ok()
         .and_then(|j| j.as_ref())
         .and_then(|j| j.metadata.uid.clone());
-    if let (Ok(events), Some(uid)) = (&mut events, job_uid) {
-        events.extend(cluster.events(&namespace, &uid).await.unwrap_or_default());
-        events.sort_by_key(crate::view::events::last_seen);
-    }
+    let events = events(cluster, object, job_uid).await;
     Inputs {
         object,
         job,

@@ -4,7 +4,7 @@ use crds::ScheduleStatus;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::describe::{Inputs, Page, focus};
+use super::describe::{Inputs, Page, Probe, focus};
 use super::{duration, mask, pod, runs};
 
 /// The run that matters, its Job, its pods, the end of its log.
@@ -38,7 +38,12 @@ pub(crate) fn chain(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatu
         Err(why) => why.clone(),
     };
     page.field("Job", &job);
-    match &inputs.pods {
+    pods(page, &inputs.pods, &inputs.log);
+}
+
+/// Pods, and the end of the newest one's log.
+pub(crate) fn pods(page: &mut Page, pods: &Probe<Vec<Pod>>, log: &Probe<Vec<String>>) {
+    match pods {
         Ok(pods) if pods.is_empty() => page.field("Pods", "<none>"),
         Ok(pods) => {
             for one in pods {
@@ -47,7 +52,7 @@ pub(crate) fn chain(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatu
         }
         Err(why) => page.field("Pods", why),
     }
-    match &inputs.log {
+    match log {
         Ok(lines) if lines.is_empty() => {}
         Ok(lines) => {
             let lines: Vec<String> = lines.iter().map(|l| mask::text(l)).collect();

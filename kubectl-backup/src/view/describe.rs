@@ -11,6 +11,7 @@ use crds::schedule::Schedule;
 use crds::time::from_k8s;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::advice::{Facts, advice};
 use super::table::{Look, Table, sanitise};
@@ -55,9 +56,7 @@ pub(crate) fn describe(inputs: &Inputs<'_>) -> String {
         .as_ref()
         .map_or("UTC", |s| s.time_zone.as_str());
     let zone = spec_zone(inputs.object).unwrap_or_else(|| zone_or_utc(text));
-    let mut page = Page {
-        text: String::new(),
-    };
+    let mut page = Page::default();
     head(&mut page, inputs, &status, zone);
     super::settings::settings(&mut page, inputs.object.spec());
     history(&mut page, inputs, &status, zone);
@@ -71,10 +70,11 @@ pub(crate) fn describe(inputs: &Inputs<'_>) -> String {
     if let Some(advice) = advice(facts, &status) {
         page.field("Hint", &advice);
     }
-    page.text
+    page.finish()
 }
 
 /// Text with a column of keys.
+#[derive(Default)]
 pub(crate) struct Page {
     text: String,
 }
@@ -91,6 +91,41 @@ impl Page {
         for line in table.render(Look::default()).lines() {
             let _ = writeln!(self.text, "  {line}");
         }
+    }
+
+    /// The conditions, if there are any.
+    pub(crate) fn conditions(&mut self, conditions: &[Condition], now: DateTime<Utc>) {
+        if conditions.is_empty() {
+            return;
+        }
+        let mut table = Table::new(&["TYPE", "STATUS", "REASON", "AGE", "MESSAGE"]);
+        for condition in conditions {
+            table.push(vec![
+                condition.type_.clone(),
+                condition.status.clone(),
+                condition.reason.clone(),
+                duration::age(from_k8s(&condition.last_transition_time), now),
+                or(&mask::text(&condition.message), "<none>"),
+            ]);
+        }
+        self.table("Conditions", &table);
+    }
+
+    /// The newest events.
+    pub(crate) fn events(&mut self, events: &Probe<Vec<Event>>, now: DateTime<Utc>) {
+        match events {
+            Ok(events) if events.is_empty() => self.field("Events", "<none>"),
+            Ok(events) => {
+                let newest = events.len().saturating_sub(15);
+                self.table("Events", &super::events::table(&events[newest..], now));
+            }
+            Err(why) => self.field("Events", why),
+        }
+    }
+
+    /// The whole text.
+    pub(crate) fn finish(self) -> String {
+        self.text
     }
 
     /// A title with lines below it.
@@ -330,30 +365,8 @@ fn tables(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus) {
         }
         page.table("Requests", &table);
     }
-    if !status.conditions.is_empty() {
-        let mut table = Table::new(&["TYPE", "STATUS", "REASON", "AGE", "MESSAGE"]);
-        for condition in &status.conditions {
-            table.push(vec![
-                condition.type_.clone(),
-                condition.status.clone(),
-                condition.reason.clone(),
-                duration::age(from_k8s(&condition.last_transition_time), inputs.now),
-                or(&mask::text(&condition.message), "<none>"),
-            ]);
-        }
-        page.table("Conditions", &table);
-    }
-    match &inputs.events {
-        Ok(events) if events.is_empty() => page.field("Events", "<none>"),
-        Ok(events) => {
-            let newest = events.len().saturating_sub(15);
-            page.table(
-                "Events",
-                &super::events::table(&events[newest..], inputs.now),
-            );
-        }
-        Err(why) => page.field("Events", why),
-    }
+    page.conditions(&status.conditions, inputs.now);
+    page.events(&inputs.events, inputs.now);
 }
 
 /// The text, or what stands for none.

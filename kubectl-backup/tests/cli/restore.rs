@@ -238,3 +238,48 @@ fn restores_are_listed_and_their_logs_read() {
         "Error from server (NotFound): restores.batch.isekiro.com \"nobody\" not found in namespace \"prod\".",
     );
 }
+
+#[test]
+fn a_restore_is_described_with_what_stands_behind_it() {
+    let (fake, config) = cluster(good("would"), bad("Timeout", "too late"));
+    fake.put(json!({
+        "apiVersion": "batch.isekiro.com/v1", "kind": "Restore",
+        "metadata": { "name": "r", "namespace": "prod", "uid": "u" },
+        "spec": {
+            "from": { "name": "shop", "run": "shop-29000000" },
+            "to": { "host": "new-db", "port": 3307, "database": "copy", "credentialsSecretRef": { "name": "new-db-root" } },
+            "overwrite": true,
+        },
+        "status": {
+            "phase": "Failed", "job": "r-job", "reason": "AccessDenied",
+            "message": "access denied for user 'root'",
+            "artefact": { "key": "prod/MysqlBackup/shop/20260101T000000Z-29000000.sql.zst", "size": 2_097_152, "sha256": "00", "readBack": true },
+        },
+    }));
+    let ran = config.run(&["describe", "restore/r"]).ok();
+    snapbox::assert_data_eq!(
+        ran.out,
+        snapbox::str![[r#"
+Name:          r
+Kind:          Restore (batch.isekiro.com/v1)
+Namespace:     prod
+Status:        ✖ Failed: access denied for user 'root' (AccessDenied)
+From:          mysqlbackup/shop, run shop-29000000
+To:            new-db:3307, database copy
+Dry run:       no
+Overwrite:     yes
+Artefact:      prod/MysqlBackup/shop/20260101T000000Z-29000000.sql.zst  2.0MiB
+Job:           job/r-job
+Pods:          <none>
+Events:        <none>
+Hint:          kubectl backup logs restore/r
+
+"#]]
+    );
+    let offered = config.run(&["__complete", "describe", "restore/"]).ok();
+    assert_eq!(offered.out, "restore/r\tFailed\n:4\n");
+    config.run(&["describe", "restore/nobody"]).fails(
+        5,
+        "Error from server (NotFound): restores.batch.isekiro.com \"nobody\" not found in namespace \"prod\".",
+    );
+}

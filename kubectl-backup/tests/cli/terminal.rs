@@ -188,6 +188,20 @@ fn the_wizard_ends_with_the_command_and_the_object() {
         "/api/v1/namespaces/prod/persistentvolumeclaims",
         json!([{ "metadata": { "name": "backups" } }]),
     );
+    fake.operate(|object| {
+        let notes = object["metadata"]["annotations"].as_object()?;
+        let (_, value) = notes
+            .iter()
+            .find(|(k, _)| k.starts_with("batch.isekiro.com/request-"))?;
+        let request = crds::request::Request::parse(value.as_str()?).ok()?;
+        let mut after = object.clone();
+        after["metadata"]["annotations"] = json!({});
+        after["status"]["requests"] = json!([{
+            "id": request.id, "action": request.action.as_str(), "state": "Succeeded",
+            "message": "logged in, wrote and read",
+        }]);
+        Some(after)
+    });
     let config = Config::new(&fake);
     let mut terminal = Terminal::start(&config, &["create", "mysql", "-i"]);
     terminal.answer("Name", "Shop\r");
@@ -211,6 +225,8 @@ fn the_wizard_ends_with_the_command_and_the_object() {
         "nothing is sent before the review"
     );
     terminal.answer("Create it?", "y");
+    terminal.answer("Try database and store now?", "y");
+    terminal.expect("logged in, wrote and read");
     let (code, screen) = terminal.end();
     assert_eq!(code, Some(0), "{screen}");
     let spec = &fake.get("prod", "shop").unwrap()["spec"];

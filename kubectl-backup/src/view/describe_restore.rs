@@ -1,0 +1,146 @@
+//! `describe restore/NAME`: what goes where, how far it is, and what stands behind it.
+
+use chrono::{DateTime, Utc};
+use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus};
+use crds::time::from_k8s;
+use k8s_openapi::api::core::v1::{Event, Pod};
+
+use super::describe::{Page, Probe, or};
+use super::{chain, duration, mask};
+
+/// What was read.
+pub(crate) struct Inputs {
+    /// Its name and namespace.
+    pub(crate) name: (String, String),
+    /// What is to be restored.
+    pub(crate) spec: RestoreSpec,
+    /// What the operator says.
+    pub(crate) status: RestoreStatus,
+    /// Pods of its Job.
+    pub(crate) pods: Probe<Vec<Pod>>,
+    /// The end of the newest pod's log.
+    pub(crate) log: Probe<Vec<String>>,
+    /// Events of object and Job.
+    pub(crate) events: Probe<Vec<Event>>,
+    /// Now.
+    pub(crate) now: DateTime<Utc>,
+    /// Symbols must be ASCII.
+    pub(crate) ascii: bool,
+}
+
+/// The description.
+pub(crate) fn describe(inputs: &Inputs) -> String {
+    let mut page = Page::default();
+    let (spec, status) = (&inputs.spec, &inputs.status);
+    page.field("Name", &inputs.name.0);
+    page.field("Kind", "Restore (batch.isekiro.com/v1)");
+    page.field("Namespace", &inputs.name.1);
+    page.field("Status", &summary(inputs));
+    page.field("From", &from(spec));
+    page.field("To", &to(spec));
+    page.field("Dry run", if spec.dry_run { "yes" } else { "no" });
+    page.field("Overwrite", if spec.overwrite { "yes" } else { "no" });
+    if let Some(artefact) = &status.artefact {
+        let size = duration::bytes(artefact.size);
+        page.field("Artefact", &format!("{}  {size}", artefact.key));
+    }
+    if let (Some(tables), Some(rows)) = (status.tables, status.rows) {
+        page.field("Restored", &format!("{tables} tables, {rows} rows"));
+    }
+    for warning in &status.warnings {
+        page.field("Warning", &mask::text(warning));
+    }
+    let job = status.job.as_deref();
+    page.field(
+        "Job",
+        &job.map_or_else(|| "<none>".to_owned(), |job| format!("job/{job}")),
+    );
+    chain::pods(&mut page, &inputs.pods, &inputs.log);
+    page.conditions(&status.conditions, inputs.now);
+    page.events(&inputs.events, inputs.now);
+    if let Some(hint) = hint(inputs) {
+        page.field("Hint", &hint);
+    }
+    page.finish()
+}
+
+fn summary(inputs: &Inputs) -> String {
+    let status = &inputs.status;
+    let Some(phase) = status.phase else {
+        return "Pending: no operator has seen it yet".to_owned();
+    };
+    let mark = match (phase, inputs.ascii) {
+        (RestorePhase::Succeeded, false) => "✔ ",
+        (RestorePhase::Succeeded, true) => "OK ",
+        (RestorePhase::Failed, false) => "✖ ",
+        (RestorePhase::Failed, true) => "FAILED ",
+        (RestorePhase::Pending | RestorePhase::Running, _) => "",
+    };
+    let at = status
+        .completion_time
+        .as_ref()
+        .or(status.start_time.as_ref());
+    let ago = at.map(|at| format!(" {} ago", duration::age(from_k8s(at), inputs.now)));
+    let ago = ago.unwrap_or_default();
+    let why = match (status.reason.as_str(), mask::text(&status.message)) {
+        ("", message) if message.is_empty() => String::new(),
+        ("", message) => format!(": {message}"),
+        (reason, message) if message.is_empty() => format!(": {reason}"),
+        (reason, message) => format!(": {message} ({reason})"),
+    };
+    format!("{mark}{}{ago}{why}", phase.as_str())
+}
+
+fn from(spec: &RestoreSpec) -> String {
+    let from = &spec.from;
+    if let Some(name) = &from.name {
+        let which = from.run.as_ref().map(|run| format!("run {run}"));
+        let which = which.or(from.at.as_ref().map(|at| format!("as of {at}")));
+        let kind = crds::restore::kind_of(from).to_lowercase();
+        return format!(
+            "{kind}/{name}, {}",
+            or(&which.unwrap_or_default(), "its newest")
+        );
+    }
+    let Some(location) = &from.location else {
+        return "<none>".to_owned();
+    };
+    let which = location.key.clone();
+    let which = which.or(location.at.as_ref().map(|at| format!("as of {at}")));
+    let place = match (&location.destination.s3, &location.destination.volume) {
+        (Some(s3), _) => format!("bucket {}", s3.bucket),
+        (_, Some(_)) => "a volume".to_owned(),
+        _ => "a location".to_owned(),
+    };
+    format!("{place}, {}", or(&which.unwrap_or_default(), "the newest"))
+}
+
+fn to(spec: &RestoreSpec) -> String {
+    let to = &spec.to;
+    let port = to.port.map(|port| format!(":{port}")).unwrap_or_default();
+    let server = match (&to.host, &to.socket) {
+        (Some(host), _) => format!("{host}{port}"),
+        (None, Some(socket)) => format!("socket {socket}"),
+        (None, None) => "<none>".to_owned(),
+    };
+    match &to.database {
+        Some(database) => format!("{server}, database {database}"),
+        None => server,
+    }
+}
+
+/// One piece of advice, if there is something to do.
+fn hint(inputs: &Inputs) -> Option<String> {
+    let (name, status) = (&inputs.name.0, &inputs.status);
+    match (status.phase, status.reason.as_str()) {
+        (None, _) => Some("kubectl backup doctor".to_owned()),
+        (Some(RestorePhase::Failed), "TargetNotEmpty" | "TargetIsSource") => {
+            Some("restore elsewhere with --to and --database, or add --overwrite".to_owned())
+        }
+        (Some(RestorePhase::Failed), _) => Some(format!("kubectl backup logs restore/{name}")),
+        (Some(RestorePhase::Running), _) => {
+            Some(format!("kubectl backup wait restore/{name} --follow"))
+        }
+        _ => None,
+    }
+}
