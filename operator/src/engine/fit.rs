@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 6 * 1024;
 type Cut = fn(&mut ScheduleStatus) -> bool;
 
 /// From what is missed least to what is missed most. Totals and open runs stay.
-const CUTS: [Cut; 9] = [
+const CUTS: [Cut; 10] = [
     shorten_old_runs,
     shorten_requests,
     |status| status.runs.len() > MAX_DETAILED_RUNS && drop_oldest(status),
@@ -22,7 +22,8 @@ const CUTS: [Cut; 9] = [
     strip_runs,
     |status| drop_last(&mut status.missed, 1) | drop_last(&mut status.requests, 1),
     |status| status.runs.len() > 1 && drop_oldest(status),
-    |status| drop_last(&mut status.active, 0) | shorten_conditions(status),
+    |status| drop_last(&mut status.active, 0) | shorten_conditions(status, 120),
+    |status| shorten_conditions(status, 40) | shorten_newest(status),
 ];
 
 /// Cuts lists and detail to what status may hold.
@@ -128,7 +129,7 @@ fn strip_runs(status: &mut ScheduleStatus) -> bool {
 }
 
 /// Conditions that repeat what stands elsewhere. The others cause events when they change.
-fn shorten_conditions(status: &mut ScheduleStatus) -> bool {
+fn shorten_conditions(status: &mut ScheduleStatus, most: usize) -> bool {
     let repeats = [
         condition::LAST_RUN_SUCCEEDED,
         condition::READY,
@@ -136,7 +137,15 @@ fn shorten_conditions(status: &mut ScheduleStatus) -> bool {
     ];
     let conditions = status.conditions.iter_mut();
     let repeating = conditions.filter(|c| repeats.contains(&&*c.type_));
-    repeating.fold(false, |cut, c| shorten(&mut c.message, 120) | cut)
+    repeating.fold(false, |cut, c| shorten(&mut c.message, most) | cut)
+}
+
+/// What is left of the newest run's and the newest request's words.
+fn shorten_newest(status: &mut ScheduleStatus) -> bool {
+    let run = status.runs.first_mut();
+    let run = run.is_some_and(|run| shorten(&mut run.message, 60));
+    let request = status.requests.first_mut();
+    request.is_some_and(|r| shorten(&mut r.message, 60) | shorten(&mut r.reason, 20)) | run
 }
 
 /// True if the text was longer.
