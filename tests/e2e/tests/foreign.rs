@@ -32,7 +32,7 @@ fn apply(ns: &Namespace) {
         "apiVersion: gobackup.io/v1
 kind: Database
 metadata: {name: db}
-spec: {type: redis, config: {host: 127.0.0.1, port: '1', mode: sync}}
+spec: {type: redis, config: {host: 127.0.0.1, port: 1, mode: sync}}
 ---
 apiVersion: gobackup.io/v1
 kind: Storage
