@@ -10,7 +10,7 @@ use crds::mysql_backup::{
 use crds::{MysqlBackup, MysqlBackupSpec};
 use k8s_openapi::api::core::v1::{EnvVar, PersistentVolumeClaimVolumeSource};
 
-use crate::cli::{Concurrency, CreateMysql, SourceFlags, StoreFlags, TlsFlag};
+use crate::cli::{Concurrency, CreateMysql, S3Flags, SourceFlags, StoreFlags, TlsFlag};
 use crate::error::{Error, Result};
 
 /// A MysqlBackup.
@@ -169,32 +169,43 @@ pub(crate) fn credentials(text: &str) -> Result<CredentialsRef> {
     })
 }
 
-fn destination(flags: &StoreFlags) -> Option<Destination> {
-    let volume = flags.pvc.as_ref().map(|claim| VolumeDestination {
-        path: flags.path.clone(),
+/// Where the flags of a volume claim or a bucket point.
+pub(crate) fn place(
+    pvc: Option<&str>,
+    path: Option<&str>,
+    bucket: Option<&str>,
+    s3: &S3Flags,
+) -> Destination {
+    let volume = pvc.map(|claim| VolumeDestination {
+        path: path.map(str::to_owned),
         persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
-            claim_name: claim.clone(),
+            claim_name: claim.to_owned(),
             read_only: None,
         }),
         ..VolumeDestination::default()
     });
-    let s3 = flags.s3_bucket.as_ref().map(|bucket| S3Destination {
-        bucket: bucket.clone(),
-        prefix: flags.s3_prefix.clone(),
-        endpoint: flags.s3_endpoint.clone(),
-        region: flags.s3_region.clone(),
-        force_path_style: flags.s3_path_style.then_some(true),
-        credentials_secret_ref: flags.s3_secret.as_ref().map(|name| S3CredentialsRef {
+    let s3 = bucket.map(|bucket| S3Destination {
+        bucket: bucket.to_owned(),
+        prefix: s3.s3_prefix.clone(),
+        endpoint: s3.s3_endpoint.clone(),
+        region: s3.s3_region.clone(),
+        force_path_style: s3.s3_path_style.then_some(true),
+        credentials_secret_ref: s3.s3_secret.as_ref().map(|name| S3CredentialsRef {
             name: name.clone(),
             ..S3CredentialsRef::default()
         }),
         ca_secret_key_ref: None,
     });
-    let destination = Destination {
+    Destination {
         volume,
         s3,
         storage_ref: None,
-    };
+    }
+}
+
+fn destination(flags: &StoreFlags) -> Option<Destination> {
+    let (pvc, path) = (flags.pvc.as_deref(), flags.path.as_deref());
+    let destination = place(pvc, path, flags.s3_bucket.as_deref(), &flags.s3);
     (destination != Destination::default()).then_some(destination)
 }
 

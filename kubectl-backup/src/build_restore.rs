@@ -1,13 +1,9 @@
 //! A Restore from flags (PURE).
 
-use crds::mysql_backup::{
-    AgeDecryption, Decryption, Destination, S3CredentialsRef, S3Destination, SecretKeyRef,
-    VolumeDestination,
-};
+use crds::mysql_backup::{AgeDecryption, Decryption, SecretKeyRef};
 use crds::restore::{RestoreFrom, RestoreLocation, RestoreSpec, RestoreTarget, StoredObject};
-use k8s_openapi::api::core::v1::PersistentVolumeClaimVolumeSource;
 
-use crate::build::{credentials, tls};
+use crate::build::{credentials, place, tls};
 use crate::cli::{LocationFlags, Restore};
 use crate::error::{Error, Result};
 
@@ -118,26 +114,6 @@ fn decryption(text: &str) -> Result<Decryption> {
 }
 
 fn location(flags: &LocationFlags, at: Option<&str>) -> RestoreLocation {
-    let volume = flags.pvc.as_ref().map(|claim| VolumeDestination {
-        path: flags.path.clone(),
-        persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
-            claim_name: claim.clone(),
-            read_only: None,
-        }),
-        ..VolumeDestination::default()
-    });
-    let s3 = flags.s3_bucket.as_ref().map(|bucket| S3Destination {
-        bucket: bucket.clone(),
-        prefix: flags.s3_prefix.clone(),
-        endpoint: flags.s3_endpoint.clone(),
-        region: flags.s3_region.clone(),
-        force_path_style: flags.s3_path_style.then_some(true),
-        credentials_secret_ref: flags.s3_secret.as_ref().map(|name| S3CredentialsRef {
-            name: name.clone(),
-            ..S3CredentialsRef::default()
-        }),
-        ca_secret_key_ref: None,
-    });
     let object = flags.of.as_ref().map(|of| {
         let (namespace, name) = match of.split_once('/') {
             Some((namespace, name)) => (Some(namespace.to_owned()), name),
@@ -150,11 +126,12 @@ fn location(flags: &LocationFlags, at: Option<&str>) -> RestoreLocation {
         }
     });
     RestoreLocation {
-        destination: Destination {
-            volume,
-            s3,
-            storage_ref: None,
-        },
+        destination: place(
+            flags.pvc.as_deref(),
+            flags.path.as_deref(),
+            flags.s3_bucket.as_deref(),
+            &flags.s3,
+        ),
         latest: (flags.key.is_none() && at.is_none()).then_some(true),
         key: flags.key.clone(),
         at: at.map(str::to_owned),

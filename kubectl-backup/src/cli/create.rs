@@ -108,6 +108,26 @@ pub(crate) struct SourceFlags {
     pub(crate) env: Vec<String>,
 }
 
+/// An S3 bucket beyond its name, `--s3-bucket`, which the command itself defines.
+#[derive(Args, Debug)]
+pub(crate) struct S3Flags {
+    /// Key prefix in the bucket
+    #[arg(long, value_name = "PREFIX", requires = "s3_bucket")]
+    pub(crate) s3_prefix: Option<String>,
+    /// URL of the S3 service; AWS if unset
+    #[arg(long, value_name = "URL", requires = "s3_bucket")]
+    pub(crate) s3_endpoint: Option<String>,
+    /// Region of the bucket
+    #[arg(long, value_name = "REGION", requires = "s3_bucket")]
+    pub(crate) s3_region: Option<String>,
+    /// Secret with accessKeyId and secretAccessKey
+    #[arg(long, value_name = "SECRET", requires = "s3_bucket")]
+    pub(crate) s3_secret: Option<String>,
+    /// Put the bucket into the path instead of the host name
+    #[arg(long, requires = "s3_bucket")]
+    pub(crate) s3_path_style: bool,
+}
+
 /// Where to store.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Store")]
@@ -126,21 +146,9 @@ pub(crate) struct StoreFlags {
     /// S3 bucket to store in
     #[arg(long, value_name = "BUCKET", group = "store")]
     pub(crate) s3_bucket: Option<String>,
-    /// Key prefix in the bucket
-    #[arg(long, value_name = "PREFIX", requires = "s3_bucket")]
-    pub(crate) s3_prefix: Option<String>,
-    /// URL of the S3 service; AWS if unset
-    #[arg(long, value_name = "URL", requires = "s3_bucket")]
-    pub(crate) s3_endpoint: Option<String>,
-    /// Region of the bucket
-    #[arg(long, value_name = "REGION", requires = "s3_bucket")]
-    pub(crate) s3_region: Option<String>,
-    /// Secret with accessKeyId and secretAccessKey
-    #[arg(long, value_name = "SECRET", requires = "s3_bucket")]
-    pub(crate) s3_secret: Option<String>,
-    /// Put the bucket into the path instead of the host name
-    #[arg(long, requires = "s3_bucket")]
-    pub(crate) s3_path_style: bool,
+    /// What more there is to say of the bucket.
+    #[command(flatten)]
+    pub(crate) s3: S3Flags,
     /// What to keep: keep-last=7,keep-daily=14,keep-weekly=8,keep-monthly=12,keep-hourly=24,max-age=720h
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     pub(crate) retention: Vec<String>,

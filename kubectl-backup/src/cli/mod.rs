@@ -20,7 +20,7 @@ pub(crate) use admin::{
 };
 pub(crate) use connection::Connection;
 pub(crate) use create::{
-    Concurrency, Create, CreateKind, CreateMysql, SourceFlags, StoreFlags, TlsFlag,
+    Concurrency, Create, CreateKind, CreateMysql, S3Flags, SourceFlags, StoreFlags, TlsFlag,
 };
 pub(crate) use gobackup::{CreateBackup, CreateDatabase, CreateStorage};
 pub(crate) use output::{ChangeOutput, Format, FormatParser, Output};

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Change, TlsFlag};
+use super::{Change, S3Flags, TlsFlag};
 
 /// `restore`.
 #[derive(Args, Debug)]
@@ -79,21 +79,9 @@ pub(crate) struct LocationFlags {
     /// S3 bucket the artefacts are in
     #[arg(long, value_name = "BUCKET")]
     pub(crate) s3_bucket: Option<String>,
-    /// Key prefix in the bucket
-    #[arg(long, value_name = "PREFIX", requires = "s3_bucket")]
-    pub(crate) s3_prefix: Option<String>,
-    /// URL of the S3 service; AWS if unset
-    #[arg(long, value_name = "URL", requires = "s3_bucket")]
-    pub(crate) s3_endpoint: Option<String>,
-    /// Region of the bucket
-    #[arg(long, value_name = "REGION", requires = "s3_bucket")]
-    pub(crate) s3_region: Option<String>,
-    /// Secret with accessKeyId and secretAccessKey
-    #[arg(long, value_name = "SECRET", requires = "s3_bucket")]
-    pub(crate) s3_secret: Option<String>,
-    /// Put the bucket into the path instead of the host name
-    #[arg(long, requires = "s3_bucket")]
-    pub(crate) s3_path_style: bool,
+    /// What more there is to say of the bucket.
+    #[command(flatten)]
+    pub(crate) s3: S3Flags,
     /// Key of the artefact below the location; its newest one if unset
     #[arg(long, value_name = "KEY", conflicts_with_all = ["at", "of"])]
     pub(crate) key: Option<String>,

@@ -22,7 +22,7 @@ find_database() {
 }
 
 take_packages() { # suite package... directory
-  local suite=$1 directory=${*: -1} packages=("${@:2:$#-2}") apt file log=$CACHE/apt.log
+  local suite=$1 directory=${*: -1} packages=("${@:2:$#-2}") apt mirror file log=$CACHE/apt.log
   need_packages dpkg-deb:dpkg patchelf:patchelf /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
   command -v apt-get >/dev/null || die "missing, and there is no apt-get to take it: ${packages[*]}"
   say "taking ${packages[*]} from Debian $suite (once; kept in $CACHE/databases)"
@@ -30,7 +30,8 @@ take_packages() { # suite package... directory
   rm -rf "$apt"
   mkdir -p "$directory" "$apt"/{lists/partial,archives/partial,preferences.d}
   : >"$apt/status"
-  printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s main\n' "$(debian_mirror)" "$suite" >"$apt/sources.list"
+  mirror=$(debian_mirror) || return
+  printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s main\n' "$mirror" "$suite" >"$apt/sources.list"
   {
     suite_apt "$apt" update -qq &&
       suite_apt "$apt" install -qq -y --download-only --no-install-recommends "${packages[@]}"
@@ -62,7 +63,8 @@ debian_mirror() {
   local mirror
   # shellcheck disable=SC2016 # apt's own variables
   mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 'Origin: Debian' | sed -n '/-security/!{s/ .*//p;q}')
-  echo "${mirror:-http://deb.debian.org/debian}"
+  [ -n "$mirror" ] || die "apt knows no Debian mirror: run apt-get update, or add one to /etc/apt"
+  echo "$mirror"
 }
 
 # A mirror may be a snapshot, so the date of its signature is not checked.
