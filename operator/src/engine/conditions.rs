@@ -3,7 +3,7 @@
 use crds::condition::{self, reason};
 use crds::report::clean;
 use crds::request::Action;
-use crds::run::{MAX_MESSAGE, RunResult};
+use crds::run::{MAX_MESSAGE, Run, RunResult};
 use crds::schedule::Schedule;
 use crds::validate;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -16,7 +16,12 @@ use super::plan::Draft;
 pub(super) fn set(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
     let object = &draft.seen.object;
     draft.status.observed_generation = object.generation;
-    let active = |j: &&super::JobDigest| j.is_active() && j.action == Action::Backup;
+    // A finished Job stays until its outcome is known: both are told by one write.
+    let open = |j: &super::JobDigest| {
+        let run = |r: &&Run| r.job_uid.as_deref() == Some(&*j.uid) && !r.result.is_final();
+        draft.status.runs.iter().any(|r| run(&r))
+    };
+    let active = |j: &&super::JobDigest| j.action == Action::Backup && (j.is_active() || open(j));
     draft.status.active = draft
         .seen
         .jobs

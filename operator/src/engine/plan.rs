@@ -227,16 +227,22 @@ fn again(seen: &Observed) -> Plan {
     }
 }
 
-/// The next slot, in status and as wake-up.
+/// The next slot, in status and as wake-up. While a Job is about to be created the time stays: it
+/// moves with the write that enters the run.
 fn next(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
-    draft.status.next_schedule_time = None;
+    let starts = draft
+        .steps
+        .iter()
+        .any(|s| matches!(s, Step::CreateJob(seed) if seed.slot.is_some()));
+    let before = draft.status.next_schedule_time.take();
     let Some(schedule) = schedule.filter(|_| draft.accepted() && !draft.seen.settings.suspend)
     else {
         return;
     };
     let after = slots::accounted(&draft.status, draft.now).max(draft.now);
     if let Some(next) = schedule.next_after(after, slots::anchor(&draft.status, draft.seen)) {
-        draft.status.next_schedule_time = Some(crds::time::to_k8s(next));
+        draft.status.next_schedule_time =
+            before.filter(|_| starts).or(Some(crds::time::to_k8s(next)));
         draft.wake_at(slots::start_of(draft.seen, schedule, next));
     }
 }

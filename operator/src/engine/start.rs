@@ -26,6 +26,9 @@ const OPEN: &str = "MaxOpenRuns";
 /// A held run is looked at again at least this often, should no event do it.
 const RECHECK: Duration = Duration::seconds(30);
 
+/// What the leader before did last may reach the caches so long after it was followed.
+const LAG: Duration = Duration::seconds(2);
+
 /// Why a run may not start now.
 #[derive(Debug, PartialEq)]
 pub(super) struct Hold {
@@ -54,7 +57,7 @@ pub(super) fn due(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
         draft.wake_at(start);
         return;
     }
-    if !draft.seen.live && slot < draft.seen.leading_since {
+    if !draft.seen.live && slot <= draft.seen.leading_since + LAG {
         draft.needs_live = true;
         return;
     }

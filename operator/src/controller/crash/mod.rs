@@ -10,6 +10,7 @@
 
 mod driver;
 mod limits;
+mod requests;
 mod scenarios;
 pub(crate) mod server;
 mod two;
