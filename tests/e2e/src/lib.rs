@@ -12,6 +12,7 @@
 pub mod database;
 pub mod objects;
 mod process;
+pub mod servers;
 pub mod wait;
 
 use std::path::{Path, PathBuf};

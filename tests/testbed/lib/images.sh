@@ -6,9 +6,39 @@ SUITE=bookworm
 BASE_IMAGE=docker.io/library/debian:$SUITE-slim
 MONTH=$(date -u +%Y-%m) # a new base each month, for its security updates
 MARIADB_IMAGE=testbed-mariadb:10.11
+SERVERS_IMAGE=testbed-servers:$SUITE
+PYTHON=3.11 # of the suite
+MOTO='moto[s3]==5.*' # the S3 server, from PyPI
 
+# build_test_images [NAME...]: prints the path of each archive; without a name, of all.
 build_test_images() {
-  build_image "$MARIADB_IMAGE" "$HERE/images/mariadb.Dockerfile" "$HERE/images/mariadb"
+  local name
+  [ $# -gt 0 ] || set -- mariadb servers
+  for name in "$@"; do
+    case $name in
+      mariadb) build_image "$MARIADB_IMAGE" "$HERE/images/mariadb.Dockerfile" "$HERE/images/mariadb" ;;
+      servers) build_servers_image ;;
+      *) die "no such image: $name; one of mariadb servers" ;;
+    esac
+  done
+}
+
+build_servers_image() {
+  local context
+  context=$CACHE/images/servers-$(cat "$HERE/images/servers/start" <(echo "$PYTHON $MOTO $(uname -m)") | digest)
+  cached "$context" make_servers_context
+  build_image "$SERVERS_IMAGE" "$HERE/images/servers.Dockerfile" "$context"
+}
+
+make_servers_context() { # directory
+  need_packages python3:python3
+  python3 -m pip --version >/dev/null 2>&1 || need_packages /usr/lib/python3/dist-packages/pip:python3-pip
+  say "taking moto from PyPI"
+  mkdir -p "$1"
+  cp "$HERE/images/servers/start" "$1/"
+  # For the image's Python, whatever the host has.
+  PIP_ROOT_USER_ACTION=ignore quiet python3 -m pip install --quiet --no-compile --target "$1/moto" --python-version "$PYTHON" \
+    --only-binary=:all: --platform "manylinux2014_$(uname -m)" "$MOTO" flask flask-cors
 }
 
 # In a mount namespace with covered directories: buildah leaves locks and caches about.

@@ -1,0 +1,350 @@
+//! Runs of the Backup family on the cluster: what is stored on real servers is read from them, opened by the programs
+//! its users have, and loaded again.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use std::path::Path;
+
+use e2e::database::{BACKUP_PASSWORD, BACKUP_USER, HOST, database};
+use e2e::servers::{
+    BUCKET, DAV_PASSWORD, POSTGRES_PASSWORD, REDIS_PASSWORD, Servers, filter, host, servers,
+};
+use e2e::wait::unix_seconds;
+use e2e::{Namespace, cluster, wait_for};
+use serde_json::Value;
+
+/// A namespace that admits restricted pods alone.
+fn namespace(name: &str) -> Namespace {
+    let ns = cluster().namespace(name);
+    ns.kubectl(&[
+        "label",
+        "namespace",
+        name,
+        "pod-security.kubernetes.io/enforce=restricted",
+    ])
+    .ok();
+    ns
+}
+
+/// A database of the PostgreSQL with 3,000 rows, and their sum.
+fn fill(servers: &Servers, database: &str) -> String {
+    servers.sql("postgres", &format!("drop database if exists {database}"));
+    servers.sql("postgres", &format!("create database {database}"));
+    servers.sql(
+        database,
+        "create table t(id int primary key, v text); insert into t select g, md5(g::text) || E'\\n\\tä' from generate_series(1,3000) g",
+    );
+    servers.sql(database, ROWS)
+}
+
+const ROWS: &str = "select count(*), md5(string_agg(id || v, ',' order by id)) from t";
+
+/// The sum of what a dump makes in an empty database.
+fn loaded(servers: &Servers, dump: &[u8]) -> String {
+    let name = format!("restored_{}", &sha256(dump)[..8]);
+    servers.sql("postgres", &format!("drop database if exists {name}"));
+    servers.sql("postgres", &format!("create database {name}"));
+    servers.sql(&name, std::str::from_utf8(dump).expect("a dump is text"));
+    servers.sql(&name, ROWS)
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    String::from_utf8(filter("sha256sum", &[], bytes)).unwrap()[..64].to_owned()
+}
+
+/// The newest run of an object in its status.
+fn newest(ns: &Namespace, resource: &str, name: &str) -> Value {
+    ns.get(&[resource, name]).unwrap()["status"]["runs"][0].clone()
+}
+
+/// The artefact of a run on a storage.
+fn artefact<'a>(run: &'a Value, storage: &str) -> &'a Value {
+    let all = run["artefacts"].as_array().unwrap();
+    let mut found = all.iter().filter(|a| a["storage"] == storage);
+    let one = found
+        .next()
+        .unwrap_or_else(|| panic!("none on {storage}: {run}"));
+    assert!(found.next().is_none(), "several on {storage}: {run}");
+    one
+}
+
+/// Status says of the stored bytes what is true of them.
+fn assert_told(artefact: &Value, stored: &[u8]) {
+    assert_eq!(artefact["size"], stored.len());
+    assert_eq!(artefact["sha256"], sha256(stored));
+    assert_eq!(artefact["readBack"], true);
+}
+
+/// The archive as its user opens it.
+fn decrypted(stored: &[u8], password: &str) -> Vec<u8> {
+    let password = format!("pass:{password}");
+    filter(
+        "openssl",
+        &["enc", "-d", "-aes-256-cbc", "-pbkdf2", "-pass", &password],
+        stored,
+    )
+}
+
+/// A file of a `.tar.gz`.
+fn member(archive: &[u8], path: &str) -> Vec<u8> {
+    filter("tar", &["-xzO", path], archive)
+}
+
+/// Three databases, two storages, which keep archives below a path, and a Backup of all.
+fn three_databases(ns: &Namespace, path: &str) {
+    ns.secret(
+        "creds",
+        &[
+            ("pg-user", "postgres"),
+            ("pg", POSTGRES_PASSWORD),
+            ("redis", REDIS_PASSWORD),
+            ("my-user", BACKUP_USER),
+            ("my", BACKUP_PASSWORD),
+            ("dav", DAV_PASSWORD),
+            ("id", "AKIDEXAMPLE"),
+            ("key", "S3cr3t-marker-of-the-store"),
+            ("seal", SEAL),
+        ],
+    );
+    ns.apply(&format!(
+        "apiVersion: gobackup.io/v1
+kind: Database
+metadata: {{name: maindb}}
+spec:
+  type: postgresql
+  config: {{host: {pg}, port: 5432, database: app, username_ref: {{name: creds, key: pg-user}}, password_ref: {{name: creds, key: pg}}}}
+---
+apiVersion: gobackup.io/v1
+kind: Database
+metadata: {{name: cache}}
+spec:
+  type: redis
+  config: {{host: {redis}, port: 6379, mode: sync, password_ref: {{name: creds, key: redis}}}}
+---
+apiVersion: gobackup.io/v1
+kind: Database
+metadata: {{name: shop}}
+spec:
+  type: mariadb
+  config: {{host: {HOST}, port: 3306, database: shop, username_ref: {{name: creds, key: my-user}}, password_ref: {{name: creds, key: my}}}}
+---
+apiVersion: gobackup.io/v1
+kind: Storage
+metadata: {{name: bucket}}
+spec:
+  type: s3
+  config: {{bucket: {BUCKET}, region: us-east-1, path: {path}, endpoint: 'http://{s3}:5000', force_path_style: true,
+           access_key_id_ref: {{name: creds, key: id}}, secret_access_key_ref: {{name: creds, key: key}}}}
+---
+apiVersion: gobackup.io/v1
+kind: Storage
+metadata: {{name: dav}}
+spec:
+  type: webdav
+  config: {{root: 'http://{dav}:8080', path: {path}, username: dav, password_ref: {{name: creds, key: dav}}}}
+---
+apiVersion: gobackup.io/v1
+kind: Backup
+metadata: {{name: nightly}}
+spec:
+  schedule: {{cron: '0 0 29 2 *'}}
+  databaseRefs: [{{type: postgresql, name: maindb}}, {{type: redis, name: cache}}, {{type: mariadb, name: shop}}]
+  storageRefs: [{{type: s3, name: bucket, keep: 2, timeout: 60}}, {{type: webdav, name: dav, keep: 2, timeout: 60}}]
+  compressWith: {{type: gzip}}
+  encodeWith: {{type: openssl, passwordSecretKeyRef: {{name: creds, key: seal}}}}
+",
+        pg = host("postgresql"),
+        redis = host("redis"),
+        s3 = host("s3"),
+        dav = host("webdav"),
+    ));
+}
+
+/// Password of the archives.
+const SEAL: &str = "open $sesame";
+
+#[test]
+fn three_databases_reach_two_storages_are_kept_twice_and_come_back_equal() {
+    let servers = servers();
+    let shop = "select id, txt, hex(b), total, ts from shop.t order by id";
+    let rows = fill(servers, "app");
+    let db = database();
+    servers.redis("set hello 'wörld'");
+    let hello = servers.redis("get hello");
+    let ns = namespace("e2e-gobackup-run");
+    // The servers of a cluster that was kept up hold archives of earlier Backups, which are not this one's to prune.
+    let path = format!("site/{}", unix_seconds());
+    three_databases(&ns, &path);
+
+    let mut keys = vec![];
+    for _ in 0..4 {
+        ns.backup(&["run-now", "backup/nightly", "--wait", "--timeout", "3m"])
+            .ok();
+        let run = newest(&ns, "backups.gobackup.io", "nightly");
+        assert_eq!(run["result"], "Succeeded", "{run}");
+        assert!(run["warnings"].is_null(), "{run}");
+        keys.push([
+            artefact(&run, "bucket")["key"].as_str().unwrap().to_owned(),
+            artefact(&run, "dav")["key"].as_str().unwrap().to_owned(),
+        ]);
+    }
+    let [_, _, third, fourth] = &keys[..] else {
+        panic!("{keys:?}")
+    };
+    assert_eq!(
+        servers.objects(&path),
+        [third[0].clone(), fourth[0].clone()],
+        "keep: 2"
+    );
+    assert_eq!(
+        servers.dav_files(&path),
+        [third[1].clone(), fourth[1].clone()],
+        "keep: 2"
+    );
+
+    let run = newest(&ns, "backups.gobackup.io", "nightly");
+    let stored = servers.object(&fourth[0]);
+    assert!(fourth[0].ends_with(".tar.gz.enc"), "{}", fourth[0]);
+    assert_told(artefact(&run, "bucket"), &stored);
+    assert_told(artefact(&run, "dav"), &servers.dav_file(&fourth[1]));
+    assert_eq!(
+        artefact(&run, "dav")["sha256"],
+        artefact(&run, "bucket")["sha256"]
+    );
+
+    let archive = decrypted(&stored, SEAL);
+    filter("gzip", &["-t"], &archive);
+    let listed = filter("tar", &["-tz"], &archive);
+    assert_eq!(
+        String::from_utf8(listed)
+            .unwrap()
+            .lines()
+            .filter(|l| !l.ends_with('/'))
+            .collect::<Vec<_>>(),
+        [
+            "nightly/postgresql/maindb/app.sql",
+            "nightly/redis/cache/dump.rdb",
+            "nightly/mariadb/shop/shop.sql",
+        ]
+    );
+    assert_eq!(
+        loaded(
+            servers,
+            &member(&archive, "nightly/postgresql/maindb/app.sql")
+        ),
+        rows
+    );
+    let copy = servers.redis_of(
+        &member(&archive, "nightly/redis/cache/dump.rdb"),
+        "get hello",
+    );
+    assert_eq!(copy, hello);
+    let dump = member(&archive, "nightly/mariadb/shop/shop.sql");
+    db.sql(&format!(
+        "drop database if exists gobackup_copy; create database gobackup_copy; use gobackup_copy;\n{}",
+        std::str::from_utf8(&dump).unwrap()
+    ));
+    assert_eq!(
+        db.sql(&shop.replace("shop.", "gobackup_copy.")),
+        db.sql(shop)
+    );
+    db.sql("drop database gobackup_copy");
+
+    let all = ns
+        .kubectl(&["get", "all,events,backups", "-o", "yaml"])
+        .ok();
+    for secret in ["S3cr3t-marker", SEAL, POSTGRES_PASSWORD] {
+        assert!(!all.stdout.contains(secret), "a secret is to be seen");
+    }
+}
+
+/// A `.tar.gz` without encryption is one, under that name.
+#[test]
+fn type_gzip_gives_a_real_tar_gz() {
+    let servers = servers();
+    let rows = fill(servers, "plain");
+    let ns = namespace("e2e-gobackup-gzip");
+    three_databases(&ns, "site/plain");
+    for (resource, name, patch) in [
+        (
+            "databases.gobackup.io",
+            "maindb",
+            r#"{"spec":{"config":{"database":"plain"}}}"#,
+        ),
+        (
+            "backups.gobackup.io",
+            "nightly",
+            r#"{"spec":{"encodeWith":null}}"#,
+        ),
+    ] {
+        ns.kubectl(&["patch", resource, name, "--type=merge", "-p", patch])
+            .ok();
+    }
+    ns.backup(&["run-now", "backup/nightly", "--wait", "--timeout", "3m"])
+        .ok();
+    let run = newest(&ns, "backups.gobackup.io", "nightly");
+    for storage in ["bucket", "dav"] {
+        let told = artefact(&run, storage);
+        let key = told["key"].as_str().unwrap();
+        assert!(
+            Path::new(key).starts_with("site/plain") && key.ends_with(".tar.gz"),
+            "{key}"
+        );
+        let stored = if storage == "dav" {
+            servers.dav_file(key)
+        } else {
+            servers.object(key)
+        };
+        assert_told(told, &stored);
+        let dump = member(&stored, "nightly/postgresql/maindb/plain.sql");
+        assert_eq!(loaded(servers, &dump), rows);
+    }
+}
+
+/// The manifest of the public article: all at the document's root, the typed kinds in groups of their own. The servers'
+/// addresses alone are ours.
+#[test]
+fn the_manifest_of_the_article_runs_to_a_restored_dump() {
+    let servers = servers();
+    let rows = fill(servers, "my_database");
+    let ns = namespace("e2e-gobackup-g1");
+    let manifest = include_str!("../../../crds/tests/data/gobackup/g1.yaml");
+    let mut ours = manifest.to_owned();
+    for (theirs, address) in [
+        ("postgres-service.default", host("postgresql")),
+        (
+            "endpoint: \"\"",
+            format!("endpoint: 'http://{}:5000'", host("s3")),
+        ),
+        ("forcePathStyle: false", "forcePathStyle: true".to_owned()),
+    ] {
+        assert_eq!(manifest.matches(theirs).count(), 1, "{theirs}");
+        ours = ours.replace(theirs, &address);
+    }
+    ns.apply(&ours);
+
+    for (resource, name, trigger) in [
+        ("backups.gobackup.io", "example-backup", "Immediate"),
+        ("cronbackups.gobackup.io", "example-cronbackup", "Schedule"),
+    ] {
+        let run = wait_for(&format!("{name} ran"), 150, || {
+            let object = ns.get(&[resource, name])?;
+            let runs = object["status"]["runs"].as_array()?;
+            runs.iter()
+                .find(|run| !run["completionTime"].is_null())
+                .cloned()
+        });
+        assert_eq!(run["result"], "Succeeded", "{run}");
+        assert_eq!(run["trigger"], trigger, "{run}");
+        let told = artefact(&run, "example-s3");
+        let key = told["key"].as_str().unwrap();
+        assert!(key.ends_with(".tar.gz.enc"), "{key}");
+        let stored = servers.object(key);
+        assert_told(told, &stored);
+        let archive = decrypted(&stored, "mysecretpassword");
+        let dump = member(
+            &archive,
+            &format!("{name}/postgresql/example-postgresql/my_database.sql"),
+        );
+        assert_eq!(loaded(servers, &dump), rows, "{name}");
+    }
+}
