@@ -11,7 +11,7 @@ pub(crate) struct Need {
     pub(crate) group: &'static str,
     /// Resource, with subresource.
     pub(crate) resource: &'static str,
-    /// Without it the verb still works and shows less.
+    /// Without it the verb still works, and does or shows less.
     pub(crate) optional: bool,
 }
 
@@ -53,8 +53,9 @@ pub(crate) static NEEDS: &[Need] = &[
     need("create", &["create"], BACKUPS, BACKUPS),
     need("list", &["list"], BACKUPS, BACKUPS),
     better("list", &["watch"], BACKUPS, BACKUPS),
-    need("runs", &["list"], BACKUPS, BACKUPS),
+    need("runs", &["get", "list"], BACKUPS, BACKUPS),
     better("runs", &["patch", "watch"], BACKUPS, BACKUPS),
+    better("runs", &["list"], "", "pods"),
     better("runs", &["get"], "", "pods/log"),
     need("describe", &["get"], BACKUPS, BACKUPS),
     better("describe", &["get"], "batch", "jobs"),
@@ -63,6 +64,7 @@ pub(crate) static NEEDS: &[Need] = &[
     better("describe", &["list"], "", "events"),
     need("run-now", &["get", "patch"], BACKUPS, BACKUPS),
     better("run-now", &["list", "watch"], BACKUPS, BACKUPS),
+    better("run-now", &["get", "list"], "", "pods"),
     better("run-now", &["get"], "", "pods/log"),
     need("wait", &["get", "list", "watch"], BACKUPS, BACKUPS),
     better("wait", &["list"], "", "pods"),
@@ -88,17 +90,32 @@ pub(crate) static NEEDS: &[Need] = &[
     better("download", &["get"], "batch", "jobs"),
     better("download", &["list"], "apps", "deployments"),
     need("suspend", &["get", "patch"], BACKUPS, BACKUPS),
+    better("suspend", &["list"], BACKUPS, BACKUPS),
     need("resume", &["get", "patch"], BACKUPS, BACKUPS),
+    better("resume", &["list"], BACKUPS, BACKUPS),
     need("logs", &["get", "list"], BACKUPS, BACKUPS),
     need("logs", &["get", "list"], "", "pods"),
     need("logs", &["get"], "", "pods/log"),
     need("set", &["get", "patch"], BACKUPS, BACKUPS),
+    better("set", &["list"], BACKUPS, BACKUPS),
     need("diff", &["get", "patch"], BACKUPS, BACKUPS),
     need("import", &["create", "patch"], BACKUPS, BACKUPS),
     better("import", &["create", "patch"], "", "secrets"),
     need("export", &["get"], BACKUPS, BACKUPS),
+    better("export", &["list"], BACKUPS, BACKUPS),
     need("delete", &["get", "delete"], BACKUPS, BACKUPS),
+    better("delete", &["list", "watch", "patch"], BACKUPS, BACKUPS),
+    better("schedule", &["get", "list"], BACKUPS, BACKUPS),
     need("health", &["list"], BACKUPS, BACKUPS),
+    need("top", &["list"], BACKUPS, BACKUPS),
+    better("top", &["get", "watch", "patch"], BACKUPS, BACKUPS),
+    need("bundle", &["list"], BACKUPS, BACKUPS),
+    better("bundle", &["list"], "apps", "deployments"),
+    better("bundle", &["get"], "batch", "jobs"),
+    better("bundle", &["list"], "", "pods"),
+    better("bundle", &["get"], "", "pods/log"),
+    better("bundle", &["list"], "", "events"),
+    better("version", &["list"], "apps", "deployments"),
 ];
 
 /// The table as markdown.
@@ -112,7 +129,7 @@ pub(crate) fn markdown() -> String {
             (group, resource) => format!("{resource}.{group}"),
         };
         let optional = if need.optional {
-            " (optional: shows more)"
+            " (optional: does less without)"
         } else {
             ""
         };

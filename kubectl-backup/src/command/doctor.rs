@@ -197,7 +197,7 @@ async fn rights(cluster: &Cluster, report: &mut Report) {
             asked.push((key.clone(), allowed));
             if !allowed {
                 let optional = if need.optional {
-                    ", shows less without"
+                    ", does less without"
                 } else {
                     ""
                 };

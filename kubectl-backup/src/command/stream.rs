@@ -22,7 +22,7 @@ pub(crate) async fn stream(
         follow: true,
         ..LogOptions::default()
     };
-    let (mut life, mut shown, mut failures) = (None, 0usize, 0u32);
+    let (mut life, mut shown, mut failures, mut ended) = (None, 0usize, 0u32, false);
     loop {
         if let Ok(mut log) = cluster.log(&namespace, &pod, &options).await {
             let mut count = 0usize;
@@ -37,11 +37,18 @@ pub(crate) async fn stream(
         } else {
             failures += 1;
         }
+        if ended {
+            return;
+        }
         let Ok(Some(now)) = cluster.pod(&namespace, &pod).await else {
             return;
         };
         match stage(&now, &container) {
-            Stage::Ended(_) => return,
+            // What it wrote between the end of the stream and its own is still to be read.
+            Stage::Ended(_) => {
+                ended = true;
+                continue;
+            }
             Stage::Running(restarts) => {
                 if life.is_some_and(|life| life != restarts) {
                     shown = 0;

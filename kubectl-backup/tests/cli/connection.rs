@@ -161,3 +161,49 @@ fn color_is_decided_by_flag_environment_and_terminal() {
         .output();
     assert!(!Ran::of(refused.unwrap()).out.contains(escape));
 }
+
+/// The names of ConfigFlags in k8s.io/cli-runtime.
+const KUBECTLS: [&str; 22] = [
+    "as",
+    "as-group",
+    "as-uid",
+    "as-user-extra",
+    "cache-dir",
+    "certificate-authority",
+    "client-certificate",
+    "client-key",
+    "cluster",
+    "context",
+    "disable-compression",
+    "insecure-skip-tls-verify",
+    "kubeconfig",
+    "namespace",
+    "password",
+    "request-timeout",
+    "server",
+    "tls-server-name",
+    "token",
+    "user",
+    "username",
+    "n",
+];
+
+#[test]
+fn each_of_kubectls_flags_is_taken_on_both_sides_of_the_verb() {
+    for name in KUBECTLS {
+        let flag = match name {
+            "n" => "-nx".to_owned(),
+            "disable-compression" | "insecure-skip-tls-verify" => format!("--{name}=true"),
+            "as-user-extra" => format!("--{name}=k=x"),
+            "request-timeout" => format!("--{name}=5s"),
+            _ => format!("--{name}=x"),
+        };
+        for args in [
+            vec![flag.as_str(), "schedule", "explain", "@daily"],
+            vec!["schedule", "explain", "@daily", flag.as_str()],
+        ] {
+            let ran = Ran::of(bare().args(&args).output().unwrap());
+            assert_eq!(ran.code, Some(0), "{args:?} {ran:?}");
+        }
+    }
+}

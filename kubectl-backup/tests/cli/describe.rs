@@ -78,15 +78,121 @@ Hint:          correct user or password in the Secret, then: kubectl backup run-
     );
 }
 
+/// A run whose Job, pod, log and events are all there.
+fn whole(fake: &Fake) {
+    let mut object = backup(
+        "prod",
+        "shop",
+        json!({
+            "schedule": "0 2 * * *",
+            "source": { "host": "db.prod", "databases": ["shop"], "credentialsSecretRef": { "name": "shop-db" } },
+            "destination": { "s3": { "bucket": "backups", "prefix": "shop" } },
+        }),
+        json!({
+            "observedGeneration": 1,
+            "schedule": { "text": "0 2 * * *", "timeZone": "UTC" },
+            "runs": [{
+                "name": "shop-2", "trigger": "Schedule", "result": "Failed", "reason": "Failed",
+                "message": "lost connection", "startTime": "2026-01-04T01:00:00Z", "completionTime": "2026-01-04T01:00:31Z",
+            }],
+        }),
+    );
+    object["metadata"]["uid"] = "uid-shop".into();
+    fake.put(object);
+    fake.path(
+        "/apis/batch/v1/namespaces/prod/jobs/shop-2",
+        json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": { "name": "shop-2", "namespace": "prod", "uid": "uid-job" },
+            "spec": { "template": {} },
+            "status": { "conditions": [{ "type": "Failed", "status": "True", "message": "BackoffLimitExceeded" }] },
+        }),
+    );
+    fake.pod(
+        json!({
+            "metadata": { "name": "shop-2-x", "namespace": "prod", "creationTimestamp": "2026-01-04T01:00:00Z" },
+            "spec": { "nodeName": "node-1", "containers": [{ "name": "backup" }] },
+            "status": { "phase": "Failed", "containerStatuses": [{
+                "name": "backup", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+                "state": { "terminated": { "exitCode": 3 } },
+            }] },
+        }),
+        "dumping shop\nlost connection, password=S3cr3t-marker\n",
+    );
+    let event = |uid: &str, reason: &str, message: &str| {
+        json!({
+            "metadata": { "name": format!("{reason}-{uid}"), "namespace": "prod" },
+            "involvedObject": { "uid": uid }, "type": "Warning", "reason": reason, "message": message,
+            "count": 2, "source": { "component": "backup-operator" },
+        })
+    };
+    fake.items(
+        "/api/v1/namespaces/prod/events",
+        json!([
+            event("uid-shop", "RunFailed", "lost connection"),
+            event(
+                "uid-job",
+                "BackoffLimitExceeded",
+                "Job has reached its limit"
+            ),
+        ]),
+    );
+}
+
+#[test]
+fn job_pod_log_and_events_of_the_run() {
+    let fake = Fake::start();
+    whole(&fake);
+    let ran = Config::new(&fake).run(&["describe", "shop"]).ok();
+    let (_, chain) = ran.out.split_once("Database:").unwrap();
+    snapbox::assert_data_eq!(
+        format!("Database:{chain}"),
+        snapbox::str![[r#"
+Database:      mysql://db.prod:3306  databases: shop  secret: shop-db
+Storage:       s3://backups/shop  encryption: off
+Last success:  <never>   consecutive failures: 0
+Last runs:     ✖   (oldest to newest)
+Run:           shop-2  failed after 31s: lost connection (Failed)
+Job:           job/shop-2  Failed: BackoffLimitExceeded
+Pod:           pod/shop-2-x  Failed  exit code 3  node: node-1
+Last log lines:
+  dumping shop
+  lost connection, password=******
+Events:
+  TYPE      REASON                 AGE                             FROM              MESSAGE
+  Warning   RunFailed              <unknown> (x2 over <unknown>)   backup-operator   lost connection
+  Warning   BackoffLimitExceeded   <unknown> (x2 over <unknown>)   backup-operator   Job has reached its limit
+Hint:          kubectl backup logs shop-2
+
+"#]]
+    );
+    let seen = fake.seen();
+    let asked = |end: &str| seen.iter().find(|s| s.path.ends_with(end)).unwrap();
+    assert_eq!(
+        asked("/pods").query["labelSelector"],
+        "batch.kubernetes.io/job-name=shop-2"
+    );
+    assert_eq!(asked("/log").query["container"], "backup");
+}
+
 #[test]
 fn what_may_not_be_read_is_a_line() {
-    let fake = Fake::start();
-    fake.put(shop());
-    fake.deny_path("/events", 403, status(403, "Forbidden", "no", ""));
-    let ran = Config::new(&fake).run(&["describe", "shop"]).ok();
-    assert!(
-        ran.out.contains("(no permission to list events)"),
-        "{}",
-        ran.out
-    );
+    for (end, line) in [
+        ("/events", "Events:        (no permission to list events)"),
+        ("/pods", "Pods:          (no permission to list pods)"),
+        ("/jobs/shop-2", "Job:           (no permission to get jobs)"),
+        ("/log", "Log:           (no permission to read logs)"),
+    ] {
+        let fake = Fake::start();
+        whole(&fake);
+        fake.deny_path(end, 403, status(403, "Forbidden", "no", ""));
+        let ran = Config::new(&fake).run(&["describe", "shop"]).ok();
+        let lines: Vec<&str> = ran.out.lines().collect();
+        assert!(lines.contains(&line), "{line}\n{}", ran.out);
+        assert!(
+            lines.last().unwrap().starts_with("Hint:"),
+            "the rest is there: {}",
+            ran.out
+        );
+    }
 }

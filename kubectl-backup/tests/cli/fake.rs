@@ -42,6 +42,7 @@ struct World {
     deny: Option<(Method, u16, Value)>,
     deny_path: Option<(String, u16, Value)>,
     operator: Option<Operator>,
+    clock: Option<chrono::DateTime<chrono::Utc>>,
 }
 
 /// The server; it ends with the test.
@@ -152,12 +153,23 @@ impl Fake {
         self.path(path, list);
     }
 
-    /// Adds a pod, and what it logged.
+    /// Adds a pod, or changes the one of this name, and what it logged.
     pub fn pod(&self, pod: Value, log: &str) {
         let mut world = self.world.lock().unwrap();
         let name = pod["metadata"]["name"].as_str().unwrap().to_owned();
+        world.pods.retain(|p| p["metadata"]["name"] != *name);
         world.logs.insert(name, log.to_owned());
         world.pods.push(pod);
+    }
+
+    /// Ends every watch, as servers do after a while.
+    pub fn hang_up(&self) {
+        self.events.send(Value::Null).unwrap();
+    }
+
+    /// Says this time in every answer.
+    pub fn clock(&self, at: chrono::DateTime<chrono::Utc>) {
+        self.world.lock().unwrap().clock = Some(at);
     }
 
     /// Everything that was asked.
@@ -222,6 +234,18 @@ pub fn status(code: u16, reason: &str, message: &str, name: &str) -> Value {
 }
 
 async fn handle(State(shared): State<Shared>, request: Request) -> Response {
+    let clock = shared.world.lock().unwrap().clock;
+    let mut response = answered(shared, request).await;
+    if let Some(at) = clock {
+        let date = at.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        response
+            .headers_mut()
+            .insert(header::DATE, date.parse().unwrap());
+    }
+    response
+}
+
+async fn answered(shared: Shared, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 1 << 22).await.unwrap();
     let query: HashMap<String, String> = parts
@@ -262,7 +286,7 @@ async fn handle(State(shared): State<Shared>, request: Request) -> Response {
     }
     let path: Vec<&str> = seen.path.trim_matches('/').split('/').collect();
     if let Some(value) = world.paths.get(&seen.path) {
-        return answer(200, value);
+        return answer(200, &events_of(value, &seen));
     }
     match path.as_slice() {
         [
@@ -315,6 +339,9 @@ async fn handle(State(shared): State<Shared>, request: Request) -> Response {
                 name,
             ),
         ),
+        ["api", "v1", "namespaces", namespace, "secrets", name] if seen.method == "PATCH" => {
+            one(&shared, &mut world, namespace, name, &seen)
+        }
         ["apis", "batch.isekiro.com" | "gobackup.io", "v1", rest @ ..] => {
             let (namespace, rest) = match rest {
                 ["namespaces", namespace, rest @ ..] => (Some(*namespace), rest),
@@ -343,6 +370,19 @@ async fn handle(State(shared): State<Shared>, request: Request) -> Response {
         }
         _ => missing(),
     }
+}
+
+/// What was put at a path; of events those of the object that is asked for.
+fn events_of(value: &Value, seen: &Seen) -> Value {
+    let mut value = value.clone();
+    let uid = seen
+        .query
+        .get("fieldSelector")
+        .and_then(|f| f.strip_prefix("involvedObject.uid="));
+    if let (Some(uid), Some(items)) = (uid, value["items"].as_array_mut()) {
+        items.retain(|event| event["involvedObject"]["uid"] == uid);
+    }
+    value
 }
 
 fn missing() -> Response {
@@ -513,7 +553,7 @@ fn table(objects: &[&Value], seen: &Seen) -> Value {
     json!({ "kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": definitions, "rows": rows })
 }
 
-/// A cell as the API server makes it: a date is an age, which is always 5d here.
+/// A cell as the API server makes it: a date is an age, 5d here but for objects of another day.
 fn cell(object: &Value, column: &Value) -> Value {
     let path = column["jsonPath"].as_str().unwrap();
     let value = match path.split_once("[?(@.type=='Ready')]") {
@@ -532,7 +572,14 @@ fn cell(object: &Value, column: &Value) -> Value {
             object.pointer(&pointer).cloned().unwrap_or_default()
         }
     };
-    if column["type"] == "date" && !value.is_null() {
+    let made = value.as_str().and_then(crds::time::parse_rfc3339);
+    let usual = crds::time::parse_rfc3339("2026-01-01T00:00:00Z");
+    let older = made
+        .zip(usual)
+        .map_or(0, |(made, usual)| (usual - made).num_days());
+    if path == ".metadata.creationTimestamp" && older > 0 {
+        json!(format!("{}d", older + 5))
+    } else if column["type"] == "date" && !value.is_null() {
         json!("5d")
     } else {
         value
@@ -562,7 +609,8 @@ fn watch(shared: &Shared, world: &World, namespace: Option<&str>, seen: &Seen) -
     let namespace = namespace.map(str::to_owned);
     let seen = seen.clone();
     let live = futures::stream::unfold(shared.events.subscribe(), |mut events| async move {
-        events.recv().await.ok().map(|event| (event, events))
+        let event = events.recv().await.ok().filter(|e| !e.is_null())?;
+        Some((event, events))
     });
     let lines = futures::stream::iter(missed)
         .chain(live)

@@ -84,6 +84,20 @@ fn versions_of_both_sides() {
         "{}",
         ran.out
     );
+    fake.items(
+        "/apis/apps/v1/deployments",
+        serde_json::json!([{
+            "metadata": { "name": "backup-operator", "namespace": "backup-system" },
+            "spec": { "selector": {}, "template": { "spec": { "containers": [{ "name": "operator", "image": "backup-operator:v0.0.1" }] } } },
+        }]),
+    );
+    let ran = config.run(&["version"]).ok();
+    assert!(
+        ran.out
+            .contains("Operator:        backup-operator:v0.0.1 (namespace backup-system)\n"),
+        "{}",
+        ran.out
+    );
     let json: serde_json::Value =
         serde_json::from_str(&config.run(&["version", "--client", "-o", "json"]).ok().out).unwrap();
     assert_eq!(json["clientVersion"], env!("CARGO_PKG_VERSION"));

@@ -261,6 +261,46 @@ fn doctor_names_each_thing_and_its_remedy() {
 }
 
 #[test]
+fn doctor_looks_for_secrets_and_compares_clocks() {
+    let fake = Fake::start();
+    let mut object = good("shop", 1);
+    object["spec"]["source"] = json!({ "credentialsSecretRef": { "name": "shop-db" } });
+    object["spec"]["destination"] =
+        json!({ "s3": { "credentialsSecretRef": { "name": "bucket" } } });
+    fake.put(object);
+    let path = |name: &str| format!("/api/v1/namespaces/prod/secrets/{name}");
+    let there = json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": { "name": "shop-db", "namespace": "prod" } });
+    fake.path(&path("shop-db"), there);
+    let absent = super::fake::status(404, "NotFound", "secrets \"bucket\" not found", "bucket");
+    fake.deny_path("/secrets/bucket", 404, absent);
+    fake.clock(chrono::Utc::now() - chrono::Duration::hours(1));
+    let ran = Config::new(&fake).run(&["doctor"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.out.contains(
+            "✖ mysqlbackup/shop: secret bucket does not exist\n    fix: kubectl -n prod create secret generic bucket …\n"
+        ),
+        "{}",
+        ran.out
+    );
+    assert!(!ran.out.contains("shop-db"), "{}", ran.out);
+    assert!(
+        ran.out.contains("⚠ clock: this machine is 36"),
+        "{}",
+        ran.out
+    );
+    // Nobody has read what is in a Secret.
+    let seen = fake.seen();
+    let secrets = seen.iter().filter(|s| s.path.contains("/secrets/"));
+    assert!(
+        secrets
+            .clone()
+            .all(|s| s.accept.contains("PartialObjectMetadata"))
+    );
+    assert!(secrets.count() >= 2);
+}
+
+#[test]
 fn doctor_has_the_operator_try_database_and_store() {
     let fake = Fake::start();
     fake.put(good("shop", 1));

@@ -190,6 +190,13 @@ fn json_is_a_list_and_keeps_fields_nobody_knows() {
         .ok()
         .out;
     assert!(yaml.contains("managedFields:"), "{yaml}");
+    let yaml: Value = serde_yaml::from_str(&config.run(&["list", "-o", "yaml"]).ok().out).unwrap();
+    assert_eq!(yaml, list);
+    // A name that kubectl takes.
+    assert_eq!(
+        config.run(&["list", "-o", "name"]).ok().out,
+        "mysqlbackup.batch.isekiro.com/shop\n"
+    );
 }
 
 #[test]

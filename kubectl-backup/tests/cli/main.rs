@@ -18,7 +18,10 @@ mod help;
 mod import;
 mod judge;
 mod list;
+mod many;
+mod narrow;
 mod restore;
+mod rights;
 mod run_now;
 mod schedule;
 mod suspend;
@@ -79,6 +82,16 @@ impl Config {
 
     fn run(&self, args: &[&str]) -> Ran {
         Ran::of(self.command(args).output().unwrap())
+    }
+}
+
+/// Waits until something holds.
+#[track_caller]
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !holds() {
+        assert!(std::time::Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
 

@@ -8,7 +8,7 @@ use super::fake::{Fake, backup};
 use super::{Config, Ran};
 
 /// The request on an object.
-fn request(object: &Value) -> Option<Request> {
+pub fn request(object: &Value) -> Option<Request> {
     let notes = object["metadata"]["annotations"].as_object()?;
     let (_, value) = notes
         .iter()
@@ -350,7 +350,19 @@ fn logs_that_are_not_there() {
 fn runs_newest_first() {
     let fake = Fake::start();
     running(&fake);
+    // Another object's run, newer than one and older than the other.
+    let run = json!({ "name": "crm-1", "trigger": "Schedule", "result": "Succeeded", "startTime": "2026-01-01T12:00:00Z" });
+    fake.put(backup(
+        "prod",
+        "crm",
+        json!({ "schedule": "@daily" }),
+        json!({ "runs": [run] }),
+    ));
     let config = Config::new(&fake);
+    assert_eq!(
+        config.run(&["runs", "-o", "name"]).ok().out,
+        "run/shop-2\nrun/crm-1\nrun/shop-1\n"
+    );
     let ran = config.run(&["runs", "shop"]).ok();
     let columns: Vec<Vec<&str>> = ran
         .out
@@ -371,7 +383,7 @@ fn runs_newest_first() {
     );
     let json: Value = serde_json::from_str(&config.run(&["runs", "-o", "json"]).ok().out).unwrap();
     assert_eq!(
-        (&json["kind"], &json["items"][1]["reason"]),
+        (&json["kind"], &json["items"][2]["reason"]),
         (&json!("List"), &json!("NoSpace"))
     );
     let _: Ran = config.run(&["runs", "nobody"]).fails(5, "Error from server (NotFound): mysqlbackups.batch.isekiro.com \"nobody\" not found in namespace \"prod\".");

@@ -153,6 +153,83 @@ fn resume_says_what_comes_and_what_does_not() {
 }
 
 #[test]
+fn what_was_missed_is_skipped_or_the_newest_is_made_up() {
+    const SKIP: &str = "batch.isekiro.com/skip-slots-until";
+    let (fake, config) = three();
+    for name in ["shop", "crm"] {
+        let mut object = fake.get("prod", name).unwrap();
+        let since = chrono::Utc::now() - chrono::Duration::hours(3);
+        object["spec"] = json!({ "schedule": "0 * * * *", "suspend": true });
+        object["metadata"]["annotations"] =
+            json!({ "batch.isekiro.com/suspended-since": crds::time::rfc3339(since) });
+        fake.put(object);
+    }
+    let start = chrono::Utc::now();
+    let ran = config.run(&["resume", "shop", "--skip-missed"]).ok();
+    assert!(
+        ran.out.ends_with("; 3 missed runs will not be made up\n"),
+        "{}",
+        ran.out
+    );
+    let until = fake.get("prod", "shop").unwrap()["metadata"]["annotations"][SKIP].clone();
+    let until = crds::time::parse_rfc3339(until.as_str().unwrap()).unwrap();
+    assert!(
+        (until - start).num_seconds().abs() <= 30,
+        "no slot before now is started: {until}"
+    );
+    let ran = config.run(&["resume", "crm", "--run-missed"]).ok();
+    assert!(
+        ran.out
+            .ends_with("; of 3 missed, the newest is made up if its deadline allows\n"),
+        "{}",
+        ran.out
+    );
+    let after = fake.get("prod", "crm").unwrap();
+    assert_eq!(after["metadata"]["annotations"], json!({}));
+    assert_eq!(
+        config
+            .run(&["resume", "crm", "--run-missed", "--skip-missed"])
+            .code,
+        Some(2)
+    );
+}
+
+#[test]
+fn many_are_resumed_by_name_label_and_all() {
+    let (fake, config) = three();
+    let suspended = || {
+        let all = ["shop", "crm", "billing"].into_iter();
+        let held = all.filter(|n| fake.get("prod", n).unwrap()["spec"]["suspend"] == true);
+        held.collect::<Vec<_>>()
+    };
+    config.run(&["suspend", "--all"]).ok();
+    assert_eq!(suspended(), ["shop", "crm", "billing"]);
+    config.run(&["resume", "-l", "team=shop"]).ok();
+    assert_eq!(suspended(), ["crm"]);
+    config.run(&["suspend", "shop", "billing"]).ok();
+    config.run(&["resume", "shop", "crm"]).ok();
+    assert_eq!(suspended(), ["billing"]);
+    config.run(&["resume", "--all"]).ok();
+    assert!(suspended().is_empty());
+}
+
+#[test]
+fn suspended_until_an_instant() {
+    let (fake, config) = three();
+    let until = "2036-09-04T13:20:00+02:00";
+    let ran = config.run(&["suspend", "shop", "--until", until, "--utc"]);
+    assert!(ran.ok().out.starts_with(
+        "mysqlbackup.batch.isekiro.com/shop suspended until 2036-09-04T11:20:00Z (skips "
+    ));
+    let notes = &fake.get("prod", "shop").unwrap()["metadata"]["annotations"];
+    let kept = notes["batch.isekiro.com/resume-at"].as_str().unwrap();
+    assert_eq!(
+        crds::time::parse_rfc3339(kept),
+        crds::time::parse_rfc3339(until)
+    );
+}
+
+#[test]
 fn a_gitops_owner_is_named() {
     let fake = Fake::start();
     let mut object = backup(
@@ -213,6 +290,11 @@ fn delete_says_what_stays() {
     assert_eq!(fake.get("prod", "shop"), None);
     config.run(&["delete", "shop"]).fails(5, "Error from server (NotFound): mysqlbackups.batch.isekiro.com \"shop\" not found in namespace \"prod\".");
     config.run(&["delete", "shop", "--ignore-not-found"]).ok();
+    let ran = config.run(&["delete", "billing", "--keep-data"]).ok();
+    assert_eq!(
+        ran.err,
+        "What mysqlbackup/billing has stored stays where it is.\n"
+    );
     assert_eq!(
         config.run(&["delete", "--all"]).code,
         Some(2),

@@ -218,6 +218,7 @@ fn the_wizard_ends_with_the_command_and_the_object() {
     terminal.answer("Is this right?", "y");
     terminal.answer("Store", "\r");
     terminal.answer("Keep", "\r");
+    terminal.expect("kind: MysqlBackup");
     terminal.expect("The same without questions:");
     terminal.expect("kubectl backup create mysql shop --host shop-db.prod --secret shop-db --databases shop,audit --schedule '0 2 * * *' --time-zone Europe/Berlin --pvc backups --retention keep-last=7,keep-daily=14");
     assert!(
