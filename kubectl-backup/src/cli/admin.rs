@@ -106,6 +106,9 @@ pub(crate) struct Import {
     /// Send nothing (client), or let the server check without storing (server); with --apply
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "client", default_value = "none", requires = "apply", value_name = "WHERE")]
     pub(crate) dry_run: DryRun,
+    /// Take over fields that others have set, instead of refusing to; with --apply
+    #[arg(long, requires = "apply")]
+    pub(crate) force_conflicts: bool,
     /// Print the Secrets too, with their values
     #[arg(long, conflicts_with = "apply")]
     pub(crate) show_secrets: bool,

@@ -267,8 +267,13 @@ impl Cluster {
     /// Applies an object of any kind, by its own apiVersion and kind.
     ///
     /// # Errors
-    /// What the server refused; another manager owns a field.
-    pub(crate) async fn apply_value(&self, value: &Value, dry_run: bool) -> Result<()> {
+    /// What the server refused; another manager owns a field, unless `force` takes it over.
+    pub(crate) async fn apply_value(
+        &self,
+        value: &Value,
+        dry_run: bool,
+        force: bool,
+    ) -> Result<()> {
         let object: DynamicObject =
             serde_json::from_value(value.clone()).map_err(|e| Error::new(Exit::Other, e))?;
         let kind = value["kind"].as_str().unwrap_or_default();
@@ -281,6 +286,7 @@ impl Cluster {
             Api::namespaced_with(self.client.clone(), &self.namespace, &resource);
         let params = PatchParams {
             dry_run,
+            force,
             ..PatchParams::apply(crds::labels::PLUGIN_MANAGER)
         };
         let call = Call {
@@ -292,7 +298,12 @@ impl Cluster {
         api.patch(&object.name_any(), &params, &Patch::Apply(&object))
             .await
             .map(|_| ())
-            .map_err(|e| self.explain(&e, call))
+            .map_err(|e| match &e {
+                kube::Error::Api(status) if status.code == 409 => self.explain(&e, call).hint(
+                    "others have set these fields: leave them, or take them over with --force-conflicts",
+                ),
+                _ => self.explain(&e, call),
+            })
     }
 
     /// Deletes an object; its Jobs go with it, what they stored stays.

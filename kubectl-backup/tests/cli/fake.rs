@@ -437,6 +437,7 @@ fn one(shared: &Shared, world: &mut World, namespace: &str, name: &str, seen: &S
         "DELETE" => answer(200, &store(shared, world, object, "DELETED")),
         "PATCH" => {
             merge(&mut object, &seen.body);
+            object["metadata"]["namespace"] = namespace.into();
             if seen.query.contains_key("dryRun") {
                 return answer(200, &object);
             }

@@ -1,7 +1,9 @@
 //! `import`: what is printed, and what is sent.
 
+use serde_json::{Value, json};
+
 use super::Config;
-use super::fake::Fake;
+use super::fake::{Fake, status};
 
 const FILE: &str = "\
 models:
@@ -57,4 +59,162 @@ fn a_variable_without_a_value_is_named() {
         2,
         "error: /nowhere/gobackup.yml: No such file or directory (os error 2)",
     );
+}
+
+/// Two models with a store each, and the kinds they need.
+fn two() -> (Fake, Config, String) {
+    let fake = Fake::start();
+    for kind in ["databases", "storages", "backups"] {
+        fake.install(kind);
+    }
+    let config = Config::new(&fake);
+    let path = config.directory.path().join("gobackup.yml");
+    let model = |name: &str| {
+        format!(
+            "  {name}:\n    databases: {{ main: {{ type: mysql, host: db, password: hunter2 }} }}\n    storages: {{ far: {{ type: s3, bucket: b, secret_access_key: k3y }} }}\n"
+        )
+    };
+    let text = format!("models:\n{}{}", model("crm"), model("shop"));
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (fake, config, path)
+}
+
+const ALL: &str = "\
+secret/crm-main-database applied
+secret/crm-far-storage applied
+secret/shop-main-database applied
+secret/shop-far-storage applied
+database.gobackup.io/crm-main applied
+storage.gobackup.io/crm-far applied
+backup.gobackup.io/crm applied
+database.gobackup.io/shop-main applied
+storage.gobackup.io/shop-far applied
+backup.gobackup.io/shop applied
+";
+
+fn applied(fake: &Fake) -> Vec<(String, Value)> {
+    let seen = fake.seen().into_iter().filter(|s| s.method == "PATCH");
+    seen.map(|s| (s.path, s.body)).collect()
+}
+
+#[test]
+fn all_is_applied_and_again() {
+    let (fake, config, path) = two();
+    let ran = config.run(&["import", &path, "--apply"]).ok();
+    assert_eq!(ran.out, ALL);
+    assert_eq!(ran.err, "✔ 4 secrets and 6 objects in namespace prod\n");
+    let first = applied(&fake);
+    let secret = fake.get("prod", "shop-main-database").unwrap();
+    // base64 of hunter2, by coreutils.
+    assert_eq!(secret["data"], json!({ "password": "aHVudGVyMg==" }));
+    assert_eq!(secret.get("stringData"), None);
+    let spec = fake.get("prod", "shop").unwrap()["spec"].clone();
+    assert_eq!(spec["storageRefs"], json!([{ "name": "shop-far" }]));
+    for seen in fake.seen().iter().filter(|s| s.method == "PATCH") {
+        assert_eq!(seen.query["fieldManager"], "kubectl-backup");
+        assert_ne!(seen.query.get("force").map(String::as_str), Some("true"));
+    }
+    let ran = config.run(&["import", &path, "--apply"]).ok();
+    assert_eq!(ran.out, ALL);
+    assert_eq!(applied(&fake)[first.len()..], first, "the same is sent");
+    let ran = config
+        .run(&["import", &path, "--apply", "--model", "shop"])
+        .ok();
+    assert_eq!(ran.out.lines().count(), 5);
+}
+
+#[test]
+fn a_dry_run_applies_nothing() {
+    let (fake, config, path) = two();
+    let ran = config.run(&["import", &path, "--apply", "--dry-run"]).ok();
+    assert_eq!(ran.out, ALL.replace(" applied", " applied (dry run)"));
+    assert_eq!(applied(&fake), []);
+    let server = config.run(&["import", &path, "--apply", "--dry-run=server"]);
+    assert_eq!(
+        server.ok().out,
+        ALL.replace(" applied", " applied (server dry run)")
+    );
+    assert_eq!(applied(&fake).len(), 10);
+    assert_eq!(fake.get("prod", "shop"), None);
+}
+
+#[test]
+fn what_is_refused_keeps_back_what_refers_to_it_and_nothing_else() {
+    let (fake, config, path) = two();
+    let text = "Storage.gobackup.io \"crm-far\" is invalid: spec.type: Unsupported value";
+    fake.deny_path(
+        "/storages/crm-far",
+        422,
+        status(422, "Invalid", text, "crm-far"),
+    );
+    let ran = config.run(&["import", &path, "--apply"]).fails(
+        1,
+        &format!("storage.gobackup.io/crm-far: Error from server (Invalid): {text}"),
+    );
+    assert_eq!(
+        ran.err.lines().skip(1).collect::<Vec<_>>(),
+        [
+            "warning: backup.gobackup.io/crm is held back: it refers to storage.gobackup.io/crm-far",
+            "error: 2 of 10 objects are not applied: backup.gobackup.io/crm, storage.gobackup.io/crm-far",
+            "Hint: mend what is named above and run the same command again; what is applied stays as it is",
+        ]
+    );
+    let rest: String = ALL
+        .lines()
+        .filter(|l| !l.contains("/crm-far ") && !l.contains("/crm "))
+        .map(|l| format!("{l}\n"))
+        .collect();
+    assert_eq!(ran.out, rest);
+    assert!(!ran.err.contains("hunter2") && !ran.err.contains("k3y"));
+    assert_eq!(fake.get("prod", "crm"), None);
+
+    // A Secret that may not be written: what names it waits, and so does what names that.
+    let text = "secrets \"shop-main-database\" is forbidden: User \"alice\" cannot patch";
+    fake.deny_path(
+        "/secrets/shop-main-database",
+        403,
+        status(403, "Forbidden", text, ""),
+    );
+    let ran = config.run(&["import", &path, "--apply"]);
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    assert!(
+        ran.err.contains("error: 3 of 10 objects are not applied: backup.gobackup.io/shop, database.gobackup.io/shop-main, secret/shop-main-database\n"),
+        "{}",
+        ran.err
+    );
+    assert!(ran.out.contains("backup.gobackup.io/crm applied\n"));
+}
+
+#[test]
+fn a_field_of_others_is_left_unless_forced() {
+    let (fake, config, path) = two();
+    let text = "Apply failed with 1 conflict: conflict with \"kubectl-edit\" using gobackup.io/v1: .spec.config.host";
+    fake.deny_path(
+        "/databases/shop-main",
+        409,
+        status(409, "Conflict", text, ""),
+    );
+    let ran = config.run(&["import", &path, "--apply", "--model", "shop"]);
+    let ran = ran.fails(
+        1,
+        &format!("database.gobackup.io/shop-main: Error from server (Conflict): {text}"),
+    );
+    assert_eq!(
+        ran.err.lines().nth(1),
+        Some(
+            "Hint: others have set these fields: leave them, or take them over with --force-conflicts"
+        )
+    );
+    config.run(&["import", &path, "--apply", "--force-conflicts"]);
+    let last = fake.seen().pop().unwrap();
+    assert_eq!(last.query["force"], "true");
+}
+
+#[test]
+fn a_server_that_is_gone_is_said_once() {
+    let (_, config, path) = two();
+    let ran = config.run(&["import", &path, "--apply", "--server", "http://127.0.0.1:1"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(8), ""), "{ran:?}");
+    assert_eq!(ran.err.lines().count(), 1, "{ran:?}");
 }
