@@ -12,6 +12,7 @@ mod complete;
 mod connection;
 mod create;
 mod describe;
+mod documented;
 mod edit;
 mod fake;
 mod help;

@@ -67,7 +67,7 @@ fn right(seen: &Seen) -> Option<(String, String)> {
 }
 
 /// A cluster with everything a verb may look at, and an operator that ends what is asked at once.
-fn cluster() -> (Fake, Config) {
+pub fn cluster() -> (Fake, Config) {
     let fake = Fake::start();
     fake.install("restores");
     fake.operate(|object| {
@@ -87,7 +87,7 @@ fn cluster() -> (Fake, Config) {
 }
 
 /// The object each command finds.
-fn object(result: &str) -> Value {
+pub fn object(result: &str) -> Value {
     let mut object = backup(
         "prod",
         "shop",
