@@ -8,7 +8,7 @@ use super::fake::{Fake, backup};
 use super::{Config, Ran, bare};
 
 /// As the shell asks, with patience for a busy machine.
-fn asked(config: &Config, args: &[&str]) -> Ran {
+pub fn asked(config: &Config, args: &[&str]) -> Ran {
     let mut command = config.command(args);
     command.env("KUBECTL_BACKUP_COMPLETION_TIMEOUT", "60s");
     Ran::of(command.output().unwrap())

@@ -276,7 +276,7 @@ Hint:          kubectl backup logs restore/r
 
 "#]]
     );
-    let offered = config.run(&["__complete", "describe", "restore/"]).ok();
+    let offered = super::complete::asked(&config, &["__complete", "describe", "restore/"]).ok();
     assert!(
         offered.out.starts_with("restore/r\tFailed\n"),
         "{}",
