@@ -60,16 +60,65 @@ pub(crate) struct Row {
     pub(crate) event: &'static str,
 }
 
-/// Where the columns of a table are.
+/// A column of the server's table.
+#[derive(Clone, Copy, Debug)]
+enum Column {
+    Active,
+    Age,
+    Bucket,
+    Claim,
+    Failures,
+    Keep,
+    LastEnd,
+    LastResult,
+    LastRun,
+    LastSchedule,
+    LastSuccess,
+    Name,
+    NextSchedule,
+    Reason,
+    Schedule,
+    Size,
+    Storage,
+    Suspend,
+    SuspendedSince,
+    Zone,
+}
+
+/// Their titles in small letters, in the order of [`Column`].
+const TITLES: [&str; 20] = [
+    "active",
+    "age",
+    "bucket",
+    "claim",
+    "failures",
+    "keep",
+    "last-end",
+    "last-result",
+    "last-run",
+    "last-schedule",
+    "last-success",
+    "name",
+    "next-schedule",
+    "reason",
+    "schedule",
+    "size",
+    "storage",
+    "suspend",
+    "suspended-since",
+    "zone",
+];
+
+/// Where the columns of a table are: looked for once, not with each of ten thousand rows.
 struct Columns<'a> {
     table: &'a ServerTable,
-    names: Vec<String>,
+    places: [Option<usize>; TITLES.len()],
 }
 
 impl Columns<'_> {
-    fn cell(&self, row: usize, name: &str) -> String {
-        let index = self.names.iter().position(|n| n == name);
-        match index.and_then(|i| self.table.rows[row].cells.get(i)) {
+    fn cell(&self, row: usize, column: Column) -> String {
+        let place = self.places[column as usize];
+        match place.and_then(|i| self.table.rows[row].cells.get(i)) {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) if text == "<none>" => String::new(),
             Some(Value::String(text)) => text.clone(),
@@ -77,20 +126,20 @@ impl Columns<'_> {
         }
     }
 
-    fn time(&self, row: usize, name: &str) -> Option<DateTime<Utc>> {
-        crds::time::parse_rfc3339(&self.cell(row, name))
+    fn time(&self, row: usize, column: Column) -> Option<DateTime<Utc>> {
+        crds::time::parse_rfc3339(&self.cell(row, column))
     }
 }
 
 /// The rows of a kind's table.
 pub(crate) fn rows(kind: &Kind, table: &ServerTable) -> Vec<Row> {
-    let names = table
-        .column_definitions
-        .iter()
-        .map(|c| c.name.to_ascii_lowercase());
+    let place = |title: &str| {
+        let mut columns = table.column_definitions.iter();
+        columns.position(|c| c.name.eq_ignore_ascii_case(title))
+    };
     let columns = Columns {
         table,
-        names: names.collect(),
+        places: TITLES.map(place),
     };
     (0..table.rows.len())
         .map(|index| row(kind, &columns, index))
@@ -98,13 +147,13 @@ pub(crate) fn rows(kind: &Kind, table: &ServerTable) -> Vec<Row> {
 }
 
 fn row(kind: &Kind, columns: &Columns<'_>, index: usize) -> Row {
-    let cell = |name: &str| columns.cell(index, name);
+    let cell = |column| columns.cell(index, column);
     let object = columns.table.rows[index].object.as_ref();
-    let running = cell("active").parse::<i64>().is_ok_and(|n| n > 0);
+    let running = cell(Column::Active).parse::<i64>().is_ok_and(|n| n > 0);
     let storage = [
-        ("bucket", "s3://"),
-        ("claim", "pvc/"),
-        ("storage", "storage/"),
+        (Column::Bucket, "s3://"),
+        (Column::Claim, "pvc/"),
+        (Column::Storage, "storage/"),
     ]
     .into_iter()
     .map(|(column, prefix)| (cell(column), prefix))
@@ -115,33 +164,33 @@ fn row(kind: &Kind, columns: &Columns<'_>, index: usize) -> Row {
         namespace: object
             .map(|o| o.metadata.namespace.clone())
             .unwrap_or_default(),
-        name: kind.short_name(&cell("name")),
-        schedule: cell("schedule"),
-        zone: cell("zone"),
+        name: kind.short_name(&cell(Column::Name)),
+        schedule: cell(Column::Schedule),
+        zone: cell(Column::Zone),
         status: "",
-        last_run: columns.time(index, "last-run"),
-        last_schedule: cell("last-schedule"),
+        last_run: columns.time(index, Column::LastRun),
+        last_schedule: cell(Column::LastSchedule),
         result: if running {
             "Running".to_owned()
         } else {
-            cell("last-result")
+            cell(Column::LastResult)
         },
-        next: columns.time(index, "next-schedule"),
-        age: cell("age"),
-        size: cell("size"),
-        last_end: columns.time(index, "last-end"),
-        keep: cell("keep"),
+        next: columns.time(index, Column::NextSchedule),
+        age: cell(Column::Age),
+        size: cell(Column::Size),
+        last_end: columns.time(index, Column::LastEnd),
+        keep: cell(Column::Keep),
         storage: storage.unwrap_or_default(),
-        last_success: cell("last-success"),
-        failures: cell("failures"),
-        suspended_since: columns.time(index, "suspended-since"),
-        reason: cell("reason"),
+        last_success: cell(Column::LastSuccess),
+        failures: cell(Column::Failures),
+        suspended_since: columns.time(index, Column::SuspendedSince),
+        reason: cell(Column::Reason),
         labels: object
             .map(|o| o.metadata.labels.clone())
             .unwrap_or_default(),
         event: Change::Added.word(),
     };
-    row.status = status(&row, cell("suspend") == "true", running);
+    row.status = status(&row, cell(Column::Suspend) == "true", running);
     row
 }
 
@@ -201,12 +250,16 @@ pub(crate) fn plain(table: &ServerTable, namespace: bool, wide: bool) -> Table {
     plain
 }
 
+/// The name without its kind.
+fn bare(row: &Row) -> Option<&str> {
+    row.name.split_once('/').map(|(_, name)| name)
+}
+
 /// Puts rows in order; those without a value come last.
 pub(crate) fn sort(rows: &mut [Row], by: SortBy) {
     let took = |row: &Row| row.last_run.zip(row.last_end).map(|(from, to)| to - from);
     match by {
         SortBy::Name => rows.sort_by(|a, b| {
-            let bare = |row: &Row| row.name.split_once('/').map(|(_, name)| name.to_owned());
             (bare(a), &a.name, &a.namespace).cmp(&(bare(b), &b.name, &b.namespace))
         }),
         SortBy::Age => rows.sort_by_key(|row| duration::parse(&row.age).unwrap_or(i64::MAX)),

@@ -72,7 +72,14 @@ impl Table {
 
     /// Adds a row; every cell is made safe for a terminal.
     pub(crate) fn push(&mut self, cells: Vec<String>) {
-        self.rows.push(cells.iter().map(|c| sanitise(c)).collect());
+        let safe = |cell: String| {
+            if is_safe(&cell) {
+                cell
+            } else {
+                sanitise(&cell)
+            }
+        };
+        self.rows.push(cells.into_iter().map(safe).collect());
     }
 
     /// The lines of the table, header first; nothing if there is no row.
@@ -149,6 +156,12 @@ fn display_width(text: &str) -> usize {
             .copied()
             .unwrap_or_default(),
     )
+}
+
+/// True if nothing in the text would move a terminal's cursor.
+fn is_safe(text: &str) -> bool {
+    // Control characters beyond ASCII begin with the byte C2.
+    !text.bytes().any(|b| b.is_ascii_control() || b == 0xc2)
 }
 
 /// One line without control characters: cut at the first line break, as kubectl does, and
@@ -234,5 +247,8 @@ mod tests {
     fn hostile_cells_stay_one_plain_line() {
         assert_eq!(sanitise("a\nb"), "a...");
         assert_eq!(sanitise("\u{1b}[31mred\tx\u{7}"), "^[[31mred x\u{fffd}");
+        let mut table = Table::new(&["A", "B", "C"]);
+        table.push(["\u{9b}31mred", "ä", "x\u{7f}"].map(String::from).to_vec());
+        assert_eq!(table.rows, [["\u{fffd}31mred", "ä", "x\u{fffd}"]]);
     }
 }
