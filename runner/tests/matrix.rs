@@ -66,9 +66,26 @@ fn content(db: &MariaDb) -> String {
     .map(|sql| db.sql(&sql))
     .join("--\n")
     .lines()
-    // When the trigger was made is no content.
-    .map(|line| line.split("\t2026-").next().unwrap_or(line).to_owned() + "\n")
+    .map(|line| without_date(line).to_owned() + "\n")
     .collect()
+}
+
+/// What `show create trigger` says, up to the time at which the trigger was made.
+fn without_date(line: &str) -> &str {
+    let date = |text: &str| {
+        let form = |(at, c): (usize, char)| match at {
+            4 | 7 => c == '-',
+            _ => c.is_ascii_digit(),
+        };
+        text.len() >= 10 && text.char_indices().take(10).all(form)
+    };
+    let mut ends = line
+        .match_indices('\t')
+        .filter(|(at, _)| date(&line[at + 1..]));
+    match ends.next() {
+        Some((at, _)) if line.starts_with("trg\t") => &line[..at],
+        _ => line,
+    }
 }
 
 struct Key {
