@@ -1,29 +1,20 @@
 //! Staying with a run until it has ended: what `run-now --wait`, `wait` and `cancel --wait` do.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use crds::ScheduleStatus;
 use crds::run::{Run, RunResult, Trigger};
 use crds::status::{RequestState, RequestStatus};
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::Pod;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Context;
-use super::stream::stream;
+use super::request::ECHO_LIMIT;
+use super::tail::Tail;
 use crate::cluster::{Cluster, Object};
 use crate::error::{Error, Kind, Result};
 use crate::ui::Mark;
-use crate::view::pod::{Stage, container, stage};
 use crate::view::runs;
-
-/// How long a request may stay without an answer before the operator counts as absent.
-const ECHO_LIMIT: Duration = Duration::from_secs(30);
-/// How long the end of a log is waited for once the run has ended.
-const LOG_GRACE: Duration = Duration::from_secs(3);
 
 /// What is waited for.
 pub(crate) struct Goal<'a> {
@@ -54,7 +45,7 @@ pub(crate) async fn attend(context: &Context, cluster: &Cluster, goal: Goal<'_>)
             seen = watch.next() => match seen {
                 Some(Ok(Some(object))) => {
                     if let Some(run) = vigil.look(&object.status())? {
-                        vigil.drain().await;
+                        vigil.tail.drain(Some(&goal.run)).await;
                         return Ok(run);
                     }
                 }
@@ -62,10 +53,10 @@ pub(crate) async fn attend(context: &Context, cluster: &Cluster, goal: Goal<'_>)
                 Some(Err(error)) => return Err(error),
                 None => return Err(Error::new(Kind::Unreachable, "the watch ended")),
             },
-            Some(line) = vigil.lines.recv() => vigil.line(&line),
+            Some(line) = vigil.tail.next() => vigil.tail.line(&line),
             _ = ticks.tick() => vigil.tick().await?,
             kind = &mut interrupt => {
-                vigil.clear();
+                vigil.tail.clear();
                 context.ui.note(&format!(
                     "Stopped waiting; the run continues. Re-attach: kubectl backup wait {run}   Cancel: kubectl backup cancel {run}",
                     run = goal.run
@@ -106,90 +97,26 @@ pub(crate) fn conclude(context: &Context, object: &Object, run: &Run) -> Result<
 /// What is known while waiting.
 struct Vigil<'a> {
     context: &'a Context,
-    cluster: &'a Cluster,
     goal: &'a Goal<'a>,
+    tail: Tail<'a>,
     started: Instant,
     echoed: bool,
     running: bool,
     phase: String,
-    said: String,
     ticks: u32,
-    followed: HashSet<String>,
-    sender: mpsc::Sender<String>,
-    lines: mpsc::Receiver<String>,
-    logs: JoinSet<()>,
-    bar: Option<indicatif::ProgressBar>,
-    told: Option<Instant>,
 }
-
-/// How often progress is told where there is no terminal.
-const TELL_EVERY: Duration = Duration::from_secs(30);
 
 impl<'a> Vigil<'a> {
     fn new(context: &'a Context, cluster: &'a Cluster, goal: &'a Goal<'a>) -> Self {
-        let (sender, lines) = mpsc::channel(256);
         Self {
             context,
-            cluster,
             goal,
+            tail: Tail::new(context, cluster, goal.object.namespace(), goal.follow),
             started: Instant::now(),
             echoed: goal.request.is_none(),
             running: false,
             phase: String::new(),
-            said: String::new(),
             ticks: 0,
-            followed: HashSet::new(),
-            sender,
-            lines,
-            logs: JoinSet::new(),
-            bar: None,
-            told: None,
-        }
-    }
-
-    /// A line of the run's log: progress becomes a bar, or now and then a line.
-    fn line(&mut self, line: &str) {
-        let Some(progress) = crate::view::progress::parse(line) else {
-            if self.goal.follow {
-                self.note(line);
-            }
-            return;
-        };
-        if self.bar.is_none() {
-            self.bar = self.context.ui.bar();
-        }
-        if let Some(bar) = &self.bar {
-            bar.set_position(progress.percent.unwrap_or(0));
-            bar.set_message(progress.text());
-        } else if self.told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
-            self.told = Some(Instant::now());
-            self.say(progress.text());
-        }
-    }
-
-    /// Writes a line above the bar.
-    fn note(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| self.context.ui.note(text)),
-            None => self.context.ui.note(text),
-        }
-    }
-
-    /// Takes the bar away.
-    fn clear(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
-    }
-
-    /// Says something once.
-    fn say(&mut self, text: String) {
-        if text != self.said {
-            match &self.bar {
-                Some(bar) => bar.suspend(|| self.context.ui.progress(Mark::Wait, &text)),
-                None => self.context.ui.progress(Mark::Wait, &text),
-            }
-            self.said = text;
         }
     }
 
@@ -212,13 +139,13 @@ impl<'a> Vigil<'a> {
             }
             self.phase = run.phase.clone().unwrap_or_default();
             if run.result == RunResult::Waiting {
-                self.say(format!(
+                self.tail.say(format!(
                     "{} {}",
                     run.name,
                     runs::outcome(run, self.context.now())
                 ));
             } else if !self.phase.is_empty() {
-                self.say(format!("{}: {}", run.name, self.phase));
+                self.tail.say(format!("{}: {}", run.name, self.phase));
             }
             return Ok(None);
         }
@@ -251,7 +178,7 @@ impl<'a> Vigil<'a> {
                 Ok(Some(run))
             }
             RequestState::Queued => {
-                self.say(format!("queued: {message}"));
+                self.tail.say(format!("queued: {message}"));
                 Ok(None)
             }
             RequestState::Running => {
@@ -271,64 +198,10 @@ impl<'a> Vigil<'a> {
         if timeout > Duration::ZERO && elapsed >= timeout {
             return Err(self.late());
         }
-        if self.running && (self.ticks.is_multiple_of(2) || self.followed.is_empty()) {
-            let namespace = self.goal.object.namespace();
-            // Without the right to list pods there are just fewer words.
-            if let Ok(pods) = self.cluster.pods(&namespace, &self.goal.run).await {
-                for pod in &pods {
-                    self.pod(pod, &namespace);
-                }
-            }
+        if self.running && (self.ticks.is_multiple_of(2) || !self.tail.reads()) {
+            self.tail.pods(&self.goal.run).await;
         }
         Ok(())
-    }
-
-    fn pod(&mut self, pod: &Pod, namespace: &str) {
-        let (Some(name), Some(container)) = (pod.metadata.name.clone(), container(pod)) else {
-            return;
-        };
-        match stage(pod, &container) {
-            Stage::Waiting(why) => self.say(format!("pod {name}: {why}")),
-            Stage::Running(_) | Stage::Ended(_) => {
-                if self.followed.insert(name.clone()) {
-                    self.logs.spawn(stream(
-                        self.cluster.clone(),
-                        namespace.to_owned(),
-                        name,
-                        container,
-                        self.sender.clone(),
-                    ));
-                }
-            }
-        }
-    }
-
-    /// Prints what is left of the logs.
-    async fn drain(&mut self) {
-        if self.goal.follow {
-            // A run may end before its pod was ever seen.
-            let namespace = self.goal.object.namespace();
-            if let Ok(pods) = self.cluster.pods(&namespace, &self.goal.run).await {
-                for pod in &pods {
-                    self.pod(pod, &namespace);
-                }
-            }
-        }
-        if !self.goal.follow {
-            self.logs.abort_all();
-        }
-        let limit = Instant::now() + LOG_GRACE;
-        while !self.logs.is_empty() {
-            tokio::select! {
-                _ = self.logs.join_next() => {}
-                Some(line) = self.lines.recv() => self.line(&line),
-                () = tokio::time::sleep_until(limit) => break,
-            }
-        }
-        while let Ok(line) = self.lines.try_recv() {
-            self.line(&line);
-        }
-        self.clear();
     }
 
     fn gone(&self) -> Error {

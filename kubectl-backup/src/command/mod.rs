@@ -29,6 +29,7 @@ mod set;
 mod stored;
 mod stream;
 mod suspend;
+mod tail;
 mod top;
 mod verify;
 mod version;

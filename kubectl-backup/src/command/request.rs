@@ -13,7 +13,7 @@ use crate::error::{Error, Kind, Result};
 use crate::ui::Mark;
 
 /// How long a request may stay without an answer before the operator counts as absent.
-const ECHO_LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const ECHO_LIMIT: Duration = Duration::from_secs(30);
 
 /// Asks, and gives the request's id.
 ///

@@ -1,30 +1,20 @@
 //! Being there while a Restore runs: its phase, its pod, its progress, and how it ended.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use crds::restore::{RestorePhase, RestoreStatus};
 use crds::time::from_k8s;
 use futures::StreamExt;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Context;
+use super::request::ECHO_LIMIT;
 use super::restore::status;
-use super::stream::stream;
+use super::tail::Tail;
 use crate::cluster::{Cluster, Object};
 use crate::error::{Error, Kind as Exit, Result};
 use crate::ui::Mark;
 use crate::view::mask;
-use crate::view::pod::{Stage, container, stage};
-
-/// How long the object may stay without a word of the operator before it counts as absent.
-const ECHO_LIMIT: Duration = Duration::from_secs(30);
-/// How long the end of a log is waited for once the restore has ended.
-const LOG_GRACE: Duration = Duration::from_secs(3);
-/// How often progress is told where there is no terminal.
-const TELL_EVERY: Duration = Duration::from_secs(30);
 
 /// What is waited for.
 pub(crate) struct Goal<'a> {
@@ -57,7 +47,7 @@ pub(crate) async fn attend(
                     let now = status(&object);
                     vigil.look(&now);
                     if now.phase.is_some_and(RestorePhase::is_final) {
-                        vigil.drain().await;
+                        vigil.tail.drain(vigil.job.as_deref()).await;
                         return Ok(now);
                     }
                 }
@@ -70,10 +60,10 @@ pub(crate) async fn attend(
                 Some(Err(error)) => return Err(error),
                 None => return Err(Error::new(Exit::Unreachable, "the watch ended")),
             },
-            Some(line) = vigil.lines.recv() => vigil.line(&line),
+            Some(line) = vigil.tail.next() => vigil.tail.line(&line),
             _ = ticks.tick() => vigil.tick().await?,
             kind = &mut interrupt => {
-                vigil.clear();
+                vigil.tail.clear();
                 context.ui.note(&format!(
                     "Stopped waiting; the restore continues. Re-attach: kubectl backup wait restore/{name}   Cancel: kubectl delete restores.batch.isekiro.com {name}"
                 ));
@@ -131,38 +121,21 @@ fn took(status: &RestoreStatus) -> String {
 }
 
 struct Vigil<'a> {
-    context: &'a Context,
-    cluster: &'a Cluster,
     goal: &'a Goal<'a>,
+    tail: Tail<'a>,
     started: Instant,
     echoed: bool,
     job: Option<String>,
-    said: String,
-    told: Option<Instant>,
-    followed: HashSet<String>,
-    sender: mpsc::Sender<String>,
-    lines: mpsc::Receiver<String>,
-    logs: JoinSet<()>,
-    bar: Option<indicatif::ProgressBar>,
 }
 
 impl<'a> Vigil<'a> {
     fn new(context: &'a Context, cluster: &'a Cluster, goal: &'a Goal<'a>) -> Self {
-        let (sender, lines) = mpsc::channel(256);
         Self {
-            context,
-            cluster,
             goal,
+            tail: Tail::new(context, cluster, goal.object.namespace(), goal.follow),
             started: Instant::now(),
             echoed: false,
             job: None,
-            said: String::new(),
-            told: None,
-            followed: HashSet::new(),
-            sender,
-            lines,
-            logs: JoinSet::new(),
-            bar: None,
         }
     }
 
@@ -171,46 +144,8 @@ impl<'a> Vigil<'a> {
         self.echoed |= status.phase.is_some();
         self.job.clone_from(&status.job);
         if status.phase == Some(RestorePhase::Pending) && !status.message.is_empty() {
-            self.say(format!("pending: {}", mask::text(&status.message)));
-        }
-    }
-
-    /// A line of the log: progress becomes a bar, or now and then a line.
-    fn line(&mut self, line: &str) {
-        let Some(progress) = crate::view::progress::parse(line) else {
-            if self.goal.follow {
-                match &self.bar {
-                    Some(bar) => bar.suspend(|| self.context.ui.note(line)),
-                    None => self.context.ui.note(line),
-                }
-            }
-            return;
-        };
-        if self.bar.is_none() {
-            self.bar = self.context.ui.bar();
-        }
-        if let Some(bar) = &self.bar {
-            bar.set_position(progress.percent.unwrap_or(0));
-            bar.set_message(progress.text());
-        } else if self.told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
-            self.told = Some(Instant::now());
-            self.say(progress.text());
-        }
-    }
-
-    fn say(&mut self, text: String) {
-        if text != self.said {
-            match &self.bar {
-                Some(bar) => bar.suspend(|| self.context.ui.progress(Mark::Wait, &text)),
-                None => self.context.ui.progress(Mark::Wait, &text),
-            }
-            self.said = text;
-        }
-    }
-
-    fn clear(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
+            self.tail
+                .say(format!("pending: {}", mask::text(&status.message)));
         }
     }
 
@@ -231,7 +166,7 @@ impl<'a> Vigil<'a> {
             .hint("kubectl backup doctor"));
         }
         if timeout > Duration::ZERO && elapsed >= timeout {
-            self.clear();
+            self.tail.clear();
             return Err(Error::new(
                 Exit::Timeout,
                 format!(
@@ -241,56 +176,9 @@ impl<'a> Vigil<'a> {
                 ),
             ));
         }
-        self.pods().await;
+        if let Some(job) = &self.job {
+            self.tail.pods(job).await;
+        }
         Ok(())
-    }
-
-    /// Begins to read the logs of pods that have started; without the right to there are fewer words.
-    async fn pods(&mut self) {
-        let Some(job) = self.job.clone() else { return };
-        let namespace = self.goal.object.namespace();
-        let Ok(pods) = self.cluster.pods(&namespace, &job).await else {
-            return;
-        };
-        for pod in &pods {
-            let (Some(name), Some(container)) = (pod.metadata.name.clone(), container(pod)) else {
-                continue;
-            };
-            match stage(pod, &container) {
-                Stage::Waiting(why) => self.say(format!("pod {name}: {why}")),
-                Stage::Running(_) | Stage::Ended(_) => {
-                    if self.followed.insert(name.clone()) {
-                        self.logs.spawn(stream(
-                            self.cluster.clone(),
-                            namespace.clone(),
-                            name,
-                            container,
-                            self.sender.clone(),
-                        ));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Prints what is left of the logs.
-    async fn drain(&mut self) {
-        if self.goal.follow {
-            self.pods().await;
-        } else {
-            self.logs.abort_all();
-        }
-        let limit = Instant::now() + LOG_GRACE;
-        while !self.logs.is_empty() {
-            tokio::select! {
-                _ = self.logs.join_next() => {}
-                Some(line) = self.lines.recv() => self.line(&line),
-                () = tokio::time::sleep_until(limit) => break,
-            }
-        }
-        while let Ok(line) = self.lines.try_recv() {
-            self.line(&line);
-        }
-        self.clear();
     }
 }
