@@ -75,6 +75,8 @@ pub(super) struct Try {
     caches: Caches,
     /// Changes taken in so far.
     cursor: usize,
+    /// How far the cluster's clock is ahead of the operator's.
+    ahead: Duration,
 }
 
 fn at(text: &str) -> DateTime<Utc> {
@@ -109,6 +111,7 @@ impl Try {
             controller,
             caches,
             cursor: 0,
+            ahead: Duration::zero(),
         };
         new.load();
         new
@@ -137,6 +140,7 @@ impl Try {
             controller: start(&self.server, &self.clock, config),
             caches: Caches::Fresh,
             cursor: 0,
+            ahead: Duration::zero(),
         };
         new.load();
         new
@@ -235,7 +239,7 @@ impl Try {
     }
 
     /// Works until nothing is left to do at this instant.
-    async fn work(&mut self) {
+    pub(super) async fn work(&mut self) {
         for _ in 0..500 {
             if !self.step().await {
                 return;
@@ -263,13 +267,19 @@ impl Try {
         self.controller.queue.fire(DateTime::<Utc>::MIN_UTC)
     }
 
+    /// Sets the operator's wall clock; no time passes, and the cluster keeps its own.
+    pub(super) fn step_clock(&mut self, to: DateTime<Utc>) {
+        self.ahead += self.now() - to;
+        self.clock.store(to.timestamp_millis(), Ordering::SeqCst);
+    }
+
     /// Time passes to `then`, for clocks, server and Jobs.
     pub(super) async fn pass_to(&self, then: DateTime<Utc>) {
         let passed = (then - self.now()).to_std().unwrap_or_default();
         tokio::time::advance(passed).await;
         self.clock.store(then.timestamp_millis(), Ordering::SeqCst);
-        self.server.state().now = then;
-        self.move_jobs(then);
+        self.server.state().now = then + self.ahead;
+        self.move_jobs(then + self.ahead);
     }
 
     /// The whole story.

@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod clock;
 mod driver;
 mod limits;
 mod requests;
