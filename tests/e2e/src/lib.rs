@@ -115,6 +115,13 @@ impl Cluster {
         }
     }
 
+    /// The directory of the cluster's own files, which has one path inside and outside.
+    pub fn state(&self) -> &Path {
+        self.kubeconfig
+            .parent()
+            .expect("the kubeconfig is a file in it")
+    }
+
     /// The pod of the operator that is running now.
     pub fn operator_pod(&self) -> Option<String> {
         let pods = self.get(&[
