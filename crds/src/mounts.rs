@@ -174,12 +174,19 @@ impl Mounts {
         Some(self.add_ref(&age.identity_secret_key_ref, "decryption/identity"))
     }
 
-    /// `spec.notifications` with their URLs as files.
+    /// `spec.notifications` with their URLs as files. One that is missing must not keep the pod from
+    /// starting: the runner says so.
     pub fn notifications(&mut self, notifications: &[Notification]) -> Vec<RunNotification> {
         let each = notifications.iter().enumerate();
-        each.map(|(i, entry)| RunNotification {
-            url_file: self.add_ref(&entry.url_secret_key_ref, &format!("notify/{i}/url")),
-            entry: entry.clone(),
+        each.map(|(i, entry)| {
+            let url_file = self.add_ref(&entry.url_secret_key_ref, &format!("notify/{i}/url"));
+            if let Some(secret) = self.secrets.last_mut().and_then(|s| s.secret.as_mut()) {
+                secret.optional = Some(true);
+            }
+            RunNotification {
+                url_file,
+                entry: entry.clone(),
+            }
         })
         .collect()
     }

@@ -567,6 +567,33 @@ pub enum NotificationEvent {
     Recovery,
     /// No good run for longer than the schedule allows.
     Overdue,
-    /// A slot that was not started.
+    /// Slots that could not be started: outage, deadline, limits. Not those of a suspension, of
+    /// `skip-slots-until` or of `concurrencyPolicy`.
     Missed,
+}
+
+impl NotificationEvent {
+    /// The text used in names and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "Success",
+            Self::Failure => "Failure",
+            Self::Recovery => "Recovery",
+            Self::Overdue => "Overdue",
+            Self::Missed => "Missed",
+        }
+    }
+}
+
+impl Notification {
+    /// What the receiver wants to hear of; Failure and Recovery where it does not say.
+    pub fn events(&self) -> &[NotificationEvent] {
+        const DEFAULT: [NotificationEvent; 2] =
+            [NotificationEvent::Failure, NotificationEvent::Recovery];
+        if self.on.is_empty() {
+            &DEFAULT
+        } else {
+            &self.on
+        }
+    }
 }

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mysql_backup::{Compression, Encryption, Notification, Retention};
+use crate::mysql_backup::{Compression, Encryption, Notification, NotificationEvent, Retention};
 use crate::request::Action;
 
 /// Name of the environment variable that carries [`RunSpec`] as JSON.
@@ -178,6 +178,9 @@ pub struct Run {
     /// Name of the Job that verifies this run by restore, from the moment it is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify_job: Option<String>,
+    /// A pod of the run has told the receivers of its failure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub notified: bool,
     /// True once the outcome is final and the Job is gone: the run may leave the list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub job_gone: bool,
@@ -208,6 +211,7 @@ impl Run {
             warnings: vec![],
             verification: None,
             verify_job: None,
+            notified: false,
             job_gone: false,
         }
     }
@@ -254,6 +258,12 @@ pub struct RunSpec {
     /// Whom to tell; `url_file` holds the URL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notifications: Vec<RunNotification>,
+    /// What to tell, for Notify.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<RunNotice>,
+    /// The newest finished run before this one failed, so that a good end is a recovery.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_failure: bool,
     /// Seconds after which the runner stops itself; the environment's TIMEOUT if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
@@ -358,4 +368,22 @@ pub struct RunNotification {
     pub entry: Notification,
     /// File that holds the URL.
     pub url_file: String,
+}
+
+/// What a Notify run tells: what the operator saw and no pod of a run can say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunNotice {
+    /// Failure, Missed or Overdue.
+    pub event: NotificationEvent,
+    /// The run that failed; empty where slots are spoken of.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub run: String,
+    /// RFC 3339 in UTC: the run's slot, the first slot that was missed, or the one that is overdue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<String>,
+    /// CamelCase, machine-read.
+    pub reason: String,
+    /// Cause and remedy.
+    pub message: String,
 }

@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::mysql_backup::NotificationEvent;
 use crate::request::Action;
 use crate::run::Run;
 
@@ -18,6 +19,8 @@ pub const MAX_DETAILED_RUNS: usize = 3;
 pub const MAX_REQUESTS: usize = 10;
 /// Most entries in [`ScheduleStatus::missed`].
 pub const MAX_MISSED: usize = 10;
+/// Most entries in [`ScheduleStatus::notices`].
+pub const MAX_NOTICES: usize = 4;
 /// Most entries in [`ScheduleStatus::other_controllers`].
 pub const MAX_OTHER_CONTROLLERS: usize = 3;
 
@@ -76,6 +79,13 @@ pub struct ScheduleStatus {
     /// Newest requests, newest first, at most [`MAX_REQUESTS`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestStatus>,
+    /// Notices that a Job of their own is to send, oldest first, at most [`MAX_NOTICES`]. One leaves
+    /// the list when its Job has ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<PendingNotice>,
+    /// When receivers were last told that the object is overdue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overdue_notified_time: Option<Time>,
     /// When the current suspension began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended_since: Option<Time>,
@@ -143,6 +153,17 @@ pub struct MissedSlots {
     pub count: i64,
     /// Outage, Suspended, DeadlineExceeded, ConcurrencyForbid, SkippedByUser, …
     pub reason: String,
+}
+
+/// A notice of what no run's pod can tell. Its Job is named by object, event and subject, so that
+/// it is sent once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingNotice {
+    /// Failure, Missed or Overdue.
+    pub event: NotificationEvent,
+    /// The run that failed, the first slot that was missed, or the slot that is overdue.
+    pub subject: String,
 }
 
 /// What became of a request.

@@ -145,6 +145,8 @@ fn run_spec(
             .and_then(|d| mounts.identity(d)),
         retention: None,
         notifications: vec![],
+        notice: None,
+        after_failure: false,
         timeout_seconds: None,
         options: serde_json::Value::Null,
     }

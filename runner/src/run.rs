@@ -166,6 +166,9 @@ fn flatten(ended: Result<Result<(), Failure>, tokio::task::JoinError>) -> Result
 }
 
 fn act(context: &Context) -> Result<(), Failure> {
+    if let (Action::Notify, Some(notice)) = (context.settings.action, &context.settings.notice) {
+        return tell::pass_on(context, notice);
+    }
     if let Some(family) = &context.settings.family {
         return family::act(context, family);
     }

@@ -77,6 +77,21 @@ pub(super) fn build(
     Ok(job)
 }
 
+/// Builds the Job of a notice. It needs nothing the object refers to.
+///
+/// # Errors
+/// A sentence, where the object can't be said as a Job.
+pub(super) fn notice(
+    object: &Object,
+    body: &BackupBody,
+    seed: &Seed,
+    runner_image: &str,
+) -> Result<Job, String> {
+    let options = body.spec.as_ref().and_then(|s| s.job.clone());
+    let spec = pod_options(body, &options.unwrap_or_default());
+    build_job(object, "gobackup.io/v1", &spec, seed, runner_image)
+}
+
 /// The options of the pod in the words of MysqlBackup.
 fn pod_options(body: &BackupBody, options: &JobOptions) -> MysqlBackupSpec {
     let o = options.clone();

@@ -16,6 +16,7 @@ use crds::ScheduleStatus;
 use crds::backup::{Backup, BackupBody};
 use crds::gobackup::{Resolved, resolve};
 use crds::legacy::CronBackup;
+use crds::request::Action;
 use crds::validate::Problem;
 use k8s_openapi::api::batch::v1::Job;
 use kube::core::{ApiResource, DynamicObject};
@@ -100,6 +101,9 @@ impl Kind for Backups {
 
     fn job(&self, object: &Object, spec: &Value, seed: &Seed) -> Result<Job, String> {
         let whole = decode(spec)?;
+        if seed.action == Action::Notify {
+            return job::notice(object, &whole.body, seed, &self.runner_image);
+        }
         let resolved = self.resolve(&whole).map_err(|e| e.message())?;
         job::build(object, &whole.body, resolved, seed, &self.runner_image)
     }

@@ -11,7 +11,8 @@ use crds::validate::Problem;
 use serde_json::{Value, json};
 
 use super::Which;
-use crate::engine::Settings;
+use crate::engine::{Settings, Wanted};
+use crate::mysql_backup::has_bot;
 
 /// Kept Jobs where the object is silent, as the original's controller did (points C7).
 const KEEP_GOOD: i64 = 3;
@@ -66,6 +67,8 @@ pub(super) fn settings(
         }
     }
     let job = body.spec.as_ref().and_then(|s| s.job.as_ref());
+    let notifications = body.spec.as_ref().map(|s| s.notifications.clone());
+    let notifications = notifications.unwrap_or_default();
     let limit = |value: Option<i64>, default: i64| {
         i32::try_from(value.unwrap_or(default).max(0)).unwrap_or(i32::MAX)
     };
@@ -88,6 +91,7 @@ pub(super) fn settings(
             .and_then(|j| j.startup_deadline_seconds)
             .unwrap_or(STARTUP),
         verify_every: None,
+        notices: Wanted::of(&notifications, job.is_some_and(|j| has_bot(&j.env))),
         own_image: true,
     };
     (settings, problems)

@@ -72,6 +72,8 @@ fn job(kind: &Backups, spec: &Value) -> Job {
         request_id: None,
         action: Action::Backup,
         options: Options::default(),
+        notice: None,
+        after_failure: false,
     };
     kind.job(&object, spec, &seed).unwrap()
 }
@@ -438,6 +440,45 @@ fn fault_07_a_job_that_tries_again_has_not_failed() {
     assert_eq!(creations(&seen, due), Vec::<String>::new());
 }
 
+/// What keeps an object from running must not keep its receivers from hearing of it.
+#[test]
+fn a_notice_needs_nothing_the_object_refers_to() {
+    let (kind, mut spec) = world("empty", "");
+    let secret = json!({"name": "hooks", "key": "url"});
+    let receiver = json!({"type": "Webhook", "urlSecretKeyRef": secret, "on": ["Overdue"]});
+    spec["body"]["spec"]["notifications"] = json!([receiver]);
+    spec["body"]["spec"]["job"] = json!({"image": "mine:v1", "serviceAccountName": "mine"});
+    let (settings, problems) = kind.read(&spec, &BTreeMap::new()).unwrap();
+    assert!(settings.notices.overdue && !settings.notices.failure);
+    assert!(!problems.is_empty(), "it can't run");
+    let object = Object {
+        kind: "Backup".into(),
+        namespace: "app".into(),
+        name: "empty".into(),
+        uid: "u-1".into(),
+        ..Object::default()
+    };
+    let mut seed = Seed::probe();
+    seed.action = Action::Notify;
+    seed.notice = Some(crds::run::RunNotice {
+        event: crds::mysql_backup::NotificationEvent::Overdue,
+        run: String::new(),
+        slot: Some("2025-01-11T00:00:00Z".into()),
+        reason: "Overdue".into(),
+        message: "no run was ever good".into(),
+    });
+    let job = kind.job(&object, &spec, &seed).unwrap();
+    assert_eq!(pod(&job).containers[0].image.as_deref(), Some("runner:v1"));
+    assert_eq!(pod(&job).service_account_name, None);
+    let told = told(&job);
+    assert_eq!(told["notice"]["event"], "Overdue");
+    assert_eq!(
+        told["notifications"][0]["urlFile"],
+        "/run/secrets/backup/notify/0/url"
+    );
+    assert_eq!(told["plan"], Value::Null);
+}
+
 /// Whatever is edited, a run starts at its slot or by request, and never by the edit.
 #[test]
 fn fault_15_an_edit_starts_no_run() {
@@ -472,6 +513,8 @@ fn fault_16_a_backup_never_claims_the_jobs_of_one_whose_name_begins_alike() {
             request_id: None,
             action: Action::Backup,
             options: Options::default(),
+            notice: None,
+            after_failure: false,
         };
         kind.job(&object, &spec, &seed).unwrap()
     };

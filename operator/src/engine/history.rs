@@ -6,7 +6,7 @@ use crds::status::RequestState;
 
 use super::observed::{JobDigest, JobOutcome};
 use super::plan::{Draft, Step};
-use super::verify;
+use super::{notices, verify};
 
 /// A finished Job stays for longer than a lease, so that a stalled former leader's late POST meets
 /// its name.
@@ -92,5 +92,5 @@ fn stands(draft: &Draft<'_>, job: &JobDigest) -> bool {
         Some(&*r.id) == job.request_id.as_deref()
             && matches!(r.state, RequestState::Running | RequestState::Queued)
     });
-    !run_open && !fresh && !asked && !verify::is_open(draft, job)
+    !run_open && !fresh && !asked && !verify::is_open(draft, job) && !notices::is_open(draft, job)
 }

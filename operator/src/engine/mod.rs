@@ -15,8 +15,10 @@ mod control;
 mod fit;
 mod history;
 mod ledger;
+mod notices;
 mod observed;
 mod outcome;
+pub(crate) mod overdue;
 mod plan;
 mod requests;
 mod runs;
@@ -27,6 +29,7 @@ mod tests;
 mod verify;
 
 pub(crate) use fit::fit;
+pub use notices::Wanted;
 pub use observed::{
     Ended, JobDigest, JobOutcome, Limit, Object, Observed, PodDigest, Room, Settings, Standing,
     StartFailure, Stranger,

@@ -106,6 +106,8 @@ pub struct Settings {
     pub startup_deadline: i64,
     /// Each so many good runs one is verified by restore; `None` is none.
     pub verify_every: Option<i32>,
+    /// What receivers want to hear of.
+    pub notices: super::Wanted,
     /// The pods run our runner, which writes reports.
     pub own_image: bool,
 }

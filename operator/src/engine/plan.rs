@@ -3,11 +3,12 @@
 use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
 use crds::request::{Action, Options};
-use crds::run::{RunResult, Trigger};
+use crds::run::{RunNotice, RunResult, Trigger};
 use crds::schedule::Schedule;
 
 use super::{
-    Observed, Stranger, claim, conditions, control, history, requests, runs, slots, start, verify,
+    Observed, Stranger, claim, conditions, control, history, notices, requests, runs, slots, start,
+    verify,
 };
 
 /// What is to be done, as comparable data.
@@ -84,6 +85,10 @@ pub struct Seed {
     pub action: Action,
     /// Options of the request.
     pub options: Options,
+    /// What to tell, for Notify.
+    pub notice: Option<RunNotice>,
+    /// The newest finished run failed, which receivers want to hear the end of.
+    pub after_failure: bool,
 }
 
 impl Seed {
@@ -97,6 +102,8 @@ impl Seed {
             request_id: None,
             action: Action::Backup,
             options: Options::default(),
+            notice: None,
+            after_failure: false,
         }
     }
 }
@@ -180,6 +187,7 @@ pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
     requests::answer(&mut draft);
     control::ends(&mut draft);
     verify::carry_on(&mut draft);
+    notices::carry_on(&mut draft);
     if draft.accepted() {
         start::waiting(&mut draft, schedule.as_ref());
         if !seen.settings.suspend {
@@ -189,6 +197,7 @@ pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
     if draft.needs_live {
         return again(seen);
     }
+    notices::note(&mut draft, schedule.as_ref());
     history::prune(&mut draft);
     conditions::set(&mut draft, schedule.as_ref());
     claim::exclusive(&mut draft);

@@ -23,6 +23,19 @@ pub(super) const BY_USER: &str = "SkippedByUser";
 /// Reason: the schedule changed before the slot could start.
 const EDITED: &str = "ScheduleChanged";
 
+/// True if slots were not started for this reason because somebody wanted it so.
+pub(super) fn by_wish(reason: &str) -> bool {
+    let wishes = [
+        SUSPENDED,
+        BY_USER,
+        EDITED,
+        super::ledger::CANCELLED,
+        super::start::FORBID,
+        super::start::REPLACING,
+    ];
+    wishes.contains(&reason)
+}
+
 /// The schedule of the spec, if it parses.
 pub(super) fn parse(settings: &Settings) -> Option<Schedule> {
     let schedule = Schedule::parse(settings.schedule.as_deref()?, settings.time_zone.as_deref());

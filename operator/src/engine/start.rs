@@ -18,7 +18,7 @@ use super::slots;
 /// A run is active and the policy lets none start beside it.
 pub(super) const FORBID: &str = "ConcurrencyForbid";
 /// The active run is being replaced.
-const REPLACING: &str = "Replacing";
+pub(super) const REPLACING: &str = "Replacing";
 /// `--max-active-runs` is reached.
 pub(super) const LIMIT: &str = "MaxActiveRuns";
 /// [`MAX_OPEN_RUNS`] is reached.
@@ -144,6 +144,8 @@ fn start_slot(draft: &mut Draft<'_>, schedule: &Schedule, slot: DateTime<Utc>) -
         request_id: None,
         action: Action::Backup,
         options: Options::default(),
+        notice: None,
+        after_failure: after_failure(draft),
     };
     if let Some(deadline) = draft.seen.settings.starting_deadline {
         // Should the POST fail without an answer, the slot is looked at when it is too late.
@@ -162,6 +164,12 @@ fn start_manual(draft: &mut Draft<'_>, run: &Run) -> Option<Hold> {
     create(draft, seed)
 }
 
+/// True if a good end of the run is a recovery somebody wants to hear of.
+fn after_failure(draft: &Draft<'_>) -> bool {
+    let failures = draft.status.consecutive_failures.unwrap_or(0);
+    draft.seen.settings.notices.recovery && failures > 0
+}
+
 /// What a request's Job is for.
 pub(super) fn manual_seed(draft: &Draft<'_>, id: &str, action: Action, options: Options) -> Seed {
     let object = &draft.seen.object;
@@ -173,6 +181,8 @@ pub(super) fn manual_seed(draft: &Draft<'_>, id: &str, action: Action, options: 
         request_id: Some(id.to_owned()),
         action,
         options,
+        notice: None,
+        after_failure: action == Action::Backup && after_failure(draft),
     }
 }
 
@@ -196,6 +206,8 @@ fn immediate(draft: &mut Draft<'_>) {
         request_id: None,
         action: Action::Backup,
         options: Options::default(),
+        notice: None,
+        after_failure: after_failure(draft),
     };
     create(draft, seed);
 }

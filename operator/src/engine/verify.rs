@@ -120,6 +120,8 @@ fn begin(draft: &mut Draft<'_>, index: usize, name: String) {
             mode: Some(MODE.to_owned()),
             ..Options::default()
         },
+        notice: None,
+        after_failure: false,
     }));
 }
 

@@ -1,15 +1,16 @@
 //! What is kept of one object for its series. PURE.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
 use crds::condition::{self, VERIFIED};
 use crds::request::Action;
 use crds::run::{Run, RunResult};
 use crds::schedule::{DstPolicy, Schedule};
 use crds::status::Totals;
-use crds::time::{from_k8s, parse_rfc3339};
+use crds::time::from_k8s;
 use serde_json::Value;
 
+use crate::engine::overdue::{self, Case};
 use crate::engine::{JobDigest, Object, PodDigest, Settings};
 
 /// Fewest other runs whose sizes say what is usual.
@@ -63,7 +64,7 @@ impl Series {
         let unknown = Settings::default();
         let settings = settings.unwrap_or(&unknown);
         let time = |at: &Option<_>| at.as_ref().map(from_k8s);
-        let newest = good(status).next();
+        let newest = overdue::good_runs(status).next();
         let schedule = status.schedule.as_ref();
         let suspended = time(&status.suspended_since).unwrap_or(object.created);
         Self {
@@ -77,10 +78,8 @@ impl Series {
             anchor: schedule
                 .and_then(|s| time(&s.anchor))
                 .unwrap_or(object.created),
-            since: since(object, status),
-            good: newest
-                .and_then(|r| time(&r.slot).or(time(&r.start_time)))
-                .or(time(&status.last_successful_time)),
+            since: overdue::since(object, status),
+            good: overdue::newest_good(status),
             last_run: status
                 .runs
                 .iter()
@@ -96,7 +95,7 @@ impl Series {
                 .is_some_and(|c| c.status == "False"),
             verify_every: verify_every(spec),
             start_allowance: settings.startup_deadline + settings.jitter_seconds.max(0),
-            duration: newest.and_then(duration),
+            duration: newest.and_then(overdue::duration),
             size: sizes(status).next().unwrap_or(0),
             usual_size: usual_size(status),
             failures: status.consecutive_failures.unwrap_or(0),
@@ -115,32 +114,13 @@ impl Series {
     }
 }
 
-/// The newest instant from which slots count: creation, an edit of the schedule, a resumption, or
-/// the end of what the user said to skip.
-fn since(object: &Object, status: &ScheduleStatus) -> DateTime<Utc> {
-    let skip = object.annotations.get(crds::labels::SKIP_SLOTS_UNTIL);
-    let edited = status.schedule.as_ref().and_then(|s| s.since.as_ref());
-    [edited, status.resumed_at.as_ref()]
-        .into_iter()
-        .flatten()
-        .map(from_k8s)
-        .chain(skip.and_then(|text| parse_rfc3339(text)))
-        .fold(object.created, DateTime::max)
-}
-
 fn finished(run: &Run) -> bool {
     matches!(run.result, RunResult::Succeeded | RunResult::Failed)
 }
 
-/// Good runs, newest first.
-fn good(status: &ScheduleStatus) -> impl Iterator<Item = &Run> {
-    let runs = status.runs.iter();
-    runs.filter(|r| r.result == RunResult::Succeeded)
-}
-
 /// Sizes of good runs, newest first.
 fn sizes(status: &ScheduleStatus) -> impl Iterator<Item = i64> {
-    good(status).filter_map(|r| r.stored_bytes)
+    overdue::good_runs(status).filter_map(|r| r.stored_bytes)
 }
 
 /// The median size of the good runs before the newest; 0 while they are too few.
@@ -151,11 +131,6 @@ fn usual_size(status: &ScheduleStatus) -> i64 {
     }
     others.sort_unstable();
     others[others.len() / 2]
-}
-
-fn duration(run: &Run) -> Option<i64> {
-    let (start, end) = (run.start_time.as_ref()?, run.completion_time.as_ref()?);
-    Some((from_k8s(end) - from_k8s(start)).num_seconds().max(0))
 }
 
 fn waiting(status: &ScheduleStatus) -> u32 {
@@ -213,50 +188,25 @@ pub(crate) struct Outlook {
     pub(super) overdue: bool,
 }
 
-/// Least time that a slot is given.
-const LEAST: i64 = 600;
-/// Time given to the first run of an object with a short interval.
-const FIRST_RUN: i64 = 3600;
-
-/// Interval, and whether the object is overdue. A slot is given: spread, startup deadline and
-/// twice the duration of the newest good run, at least ten minutes. While the first run ever is
-/// running it is given the interval, at least an hour. A suspended object is not overdue.
+/// Interval, and whether the object is overdue. A suspended object is not overdue.
 pub(crate) fn outlook(series: &Series, live: Live, now: DateTime<Utc>) -> Outlook {
     let Some(schedule) = series.parsed() else {
         return Outlook::default();
     };
-    let interval = interval(&schedule, series.anchor, now);
-    let work = match series.duration {
-        Some(seconds) => seconds.saturating_mul(2),
-        None if live.running => interval.max(FIRST_RUN),
-        None => 0,
+    let case = Case {
+        schedule: &schedule,
+        anchor: series.anchor,
+        since: series.since,
+        good: series.good,
+        start_allowance: series.start_allowance,
+        duration: series.duration,
+        running: live.running,
     };
-    let grace = LEAST.max(series.start_allowance.saturating_add(work));
-    let from = series.good.map_or(series.since, |g| g.max(series.since));
-    let due = schedule.next_after(from, series.anchor);
-    let late = due.is_some_and(|slot| (now - slot).num_seconds() > grace);
+    let late = case
+        .due(now)
+        .is_some_and(|(_, ends)| (now - ends).num_seconds() > 0);
     Outlook {
-        interval,
+        interval: overdue::interval(&schedule, series.anchor, now),
         overdue: late && series.suspended.is_none(),
     }
-}
-
-/// Seconds between the newest slot up to `now` and the next; before the first slot, between the
-/// next two.
-fn interval(schedule: &Schedule, anchor: DateTime<Utc>, now: DateTime<Utc>) -> i64 {
-    if let Some(width) = schedule.is_every() {
-        return i64::try_from(width.as_secs()).unwrap_or(i64::MAX);
-    }
-    let Some(next) = schedule.next_after(now, anchor) else {
-        return 0;
-    };
-    let newest = schedule.newest_in(now - TimeDelta::days(10 * 366), now, anchor);
-    let (from, to) = match newest {
-        Some(newest) => (newest, next),
-        None => match schedule.next_after(next, anchor) {
-            Some(after) => (next, after),
-            None => return 0,
-        },
-    };
-    (to - from).num_seconds()
 }

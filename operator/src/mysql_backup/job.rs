@@ -14,8 +14,9 @@ use k8s_openapi::api::batch::v1::{
 };
 use k8s_openapi::api::core::v1::{
     Container, EmptyDirVolumeSource, EnvVar, PodSecurityContext, PodSpec, PodTemplateSpec,
-    SecurityContext,
+    ResourceRequirements, SecurityContext,
 };
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
 
@@ -29,6 +30,10 @@ const VERIFY_MOUNT: &str = "/run/backup-verify";
 const VERIFY_VOLUME: &str = "backup-verify";
 /// Seconds to SIGKILL where the spec is silent.
 const GRACE: i64 = 60;
+/// Seconds a notice may take from the start of its pod.
+const NOTICE_SECONDS: i64 = 120;
+/// Seconds to SIGKILL of its pod.
+const NOTICE_GRACE: i64 = 30;
 /// Retries where the spec is silent.
 const BACKOFF_LIMIT: i32 = 2;
 
@@ -37,6 +42,61 @@ const BACKOFF_LIMIT: i32 = 2;
 /// # Errors
 /// A sentence, where the spec can't be said as a Job.
 pub(crate) fn build(
+    object: &Object,
+    api_version: &str,
+    spec: &MysqlBackupSpec,
+    seed: &Seed,
+    runner_image: &str,
+) -> Result<Job, String> {
+    if seed.action == Action::Notify {
+        let spec = notifier(spec, runner_image);
+        return assemble(object, api_version, &spec, seed, runner_image);
+    }
+    assemble(object, api_version, spec, seed, runner_image)
+}
+
+/// The spec of the pod that passes a notice on: what it needs to speak to receivers, and nothing of
+/// what may have kept the run from its end: its image, volumes, nodes, account and limits.
+fn notifier(spec: &MysqlBackupSpec, runner_image: &str) -> MysqlBackupSpec {
+    let own = observe::is_own(spec, runner_image);
+    let kept = |name: &str| name == "TZ" || own && name == observe::BOT;
+    let quantity = |text: &str| Quantity(text.to_owned());
+    MysqlBackupSpec {
+        schedule: spec.schedule.clone(),
+        backup_envs: spec
+            .backup_envs
+            .iter()
+            .filter(|e| kept(&e.name))
+            .cloned()
+            .collect(),
+        image_pull_policy: spec.image_pull_policy.filter(|_| own),
+        image_pull_secrets: spec.image_pull_secrets.clone(),
+        tolerations: spec.tolerations.clone(),
+        pod_metadata: spec.pod_metadata.clone(),
+        pod_security_context: spec.pod_security_context.clone().filter(|_| own),
+        security_context: spec.security_context.clone().filter(|_| own),
+        notifications: spec.notifications.clone(),
+        // Whether somebody was told is not known of one that was killed: none is told twice.
+        backoff_limit: Some(0),
+        active_deadline_seconds: Some(NOTICE_SECONDS + STARTUP + NOTICE_GRACE),
+        termination_grace_period_seconds: Some(NOTICE_GRACE),
+        // Namespaces with a quota want all four.
+        resources: Some(ResourceRequirements {
+            requests: Some(BTreeMap::from([
+                ("cpu".to_owned(), quantity("10m")),
+                ("memory".to_owned(), quantity("32Mi")),
+            ])),
+            limits: Some(BTreeMap::from([
+                ("cpu".to_owned(), quantity("500m")),
+                ("memory".to_owned(), quantity("128Mi")),
+            ])),
+            ..ResourceRequirements::default()
+        }),
+        ..MysqlBackupSpec::default()
+    }
+}
+
+fn assemble(
     object: &Object,
     api_version: &str,
     spec: &MysqlBackupSpec,
@@ -127,7 +187,7 @@ fn pod(
     let mut mounts = spec.volume_mounts.clone();
     let mut ours = Mounts::default();
     let run = run_spec(object, spec, seed, own, &mut ours);
-    if own {
+    if own && seed.action != Action::Notify {
         ours.scratch();
     }
     if scratch_server(seed) {
@@ -228,7 +288,13 @@ fn run_spec(
         } else {
             mounts.notifications(&spec.notifications)
         },
-        timeout_seconds: own.then(|| timeout(spec)).flatten(),
+        notice: seed.notice.clone(),
+        after_failure: seed.after_failure,
+        timeout_seconds: if seed.action == Action::Notify {
+            Some(NOTICE_SECONDS)
+        } else {
+            own.then(|| timeout(spec)).flatten()
+        },
         options: if options == serde_json::json!({}) {
             Value::Null
         } else {
@@ -376,6 +442,8 @@ mod tests {
             request_id: None,
             action: Action::Backup,
             options: crds::request::Options::default(),
+            notice: None,
+            after_failure: false,
         };
         change(&mut seed);
         build(&object, "batch.isekiro.com/v1", &backup.spec, &seed, RUNNER).unwrap()
@@ -414,6 +482,23 @@ mod tests {
         insta::assert_snapshot!("typed", snapshot(&job));
     }
 
+    #[test]
+    fn a_notice_needs_nothing_that_may_have_kept_the_run() {
+        let text = include_str!("../../tests/fixtures/mysqlbackup-typed.yaml");
+        let job = built(text, |seed| {
+            seed.action = Action::Notify;
+            (seed.slot, seed.scheduled_at) = (None, None);
+            seed.notice = Some(crds::run::RunNotice {
+                event: crds::mysql_backup::NotificationEvent::Failure,
+                run: "shop-1".into(),
+                slot: None,
+                reason: "Unschedulable".into(),
+                message: "no node".into(),
+            });
+        });
+        insta::assert_snapshot!("notice", snapshot(&job));
+    }
+
     fn spec(yaml: &str) -> MysqlBackupSpec {
         serde_yaml::from_str(&format!("schedule: '@daily'\n{yaml}")).unwrap()
     }
@@ -441,6 +526,8 @@ mod tests {
             identity_file: None,
             retention: None,
             notifications: vec![],
+            notice: None,
+            after_failure: false,
             timeout_seconds: None,
             options: Value::Null,
         };

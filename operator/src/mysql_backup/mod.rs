@@ -14,6 +14,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 pub(crate) use self::job::build as build_job;
+pub(crate) use self::observe::has_bot;
 use crate::controller::{Kind, ManagedPaths};
 use crate::engine::{Object, Seed, Settings};
 

@@ -1,10 +1,11 @@
 //! A spec as the engine reads it. PURE.
 
 use crds::MysqlBackupSpec;
-use crds::mysql_backup::{NotificationEvent, VerifyMode};
+use crds::mysql_backup::VerifyMode;
 use crds::validate::{self, Problem};
+use k8s_openapi::api::core::v1::EnvVar;
 
-use crate::engine::Settings;
+use crate::engine::{Settings, Wanted};
 
 /// Kept good Jobs where the spec is silent, as the CRD's default.
 const KEEP_GOOD: i32 = 3;
@@ -12,6 +13,8 @@ const KEEP_GOOD: i32 = 3;
 const KEEP_FAILED: i32 = 1;
 /// Seconds to a running container where the spec is silent.
 pub(super) const STARTUP: i64 = 600;
+/// Variable with the address of the original's chat bot.
+pub(super) const BOT: &str = "APIURL";
 
 /// The engine's part of a spec.
 pub(super) fn settings(spec: &MysqlBackupSpec, runner_image: &str) -> Settings {
@@ -31,8 +34,20 @@ pub(super) fn settings(spec: &MysqlBackupSpec, runner_image: &str) -> Settings {
             .as_ref()
             .filter(|v| v.mode == VerifyMode::Restore && is_own(spec, runner_image))
             .map(|v| v.every.unwrap_or(1).max(1)),
+        notices: Wanted::of(&spec.notifications, bot(spec, runner_image)),
         own_image: is_own(spec, runner_image),
     }
+}
+
+/// True if APIURL names a bot that the runner tells. An image of the user's tells it itself.
+fn bot(spec: &MysqlBackupSpec, runner_image: &str) -> bool {
+    is_own(spec, runner_image) && has_bot(&spec.backup_envs)
+}
+
+/// True if the environment sets APIURL.
+pub(crate) fn has_bot(env: &[EnvVar]) -> bool {
+    let bot = env.iter().rev().find(|e| e.name == BOT);
+    bot.is_some_and(|e| e.value_from.is_some() || e.value.as_deref().is_some_and(|v| !v.is_empty()))
 }
 
 /// True if the pod runs our runner: no image is named, or that very one.
@@ -56,10 +71,6 @@ fn unserved(spec: &MysqlBackupSpec) -> Vec<Problem> {
         .as_ref()
         .and_then(|d| d.storage_ref.as_ref());
     let client = spec.source.as_ref().and_then(|s| s.client_image.as_ref());
-    let unsent = |e: &&NotificationEvent| {
-        matches!(e, NotificationEvent::Overdue | NotificationEvent::Missed)
-    };
-    let notice = spec.notifications.iter().flat_map(|n| &n.on).find(unsent);
     let rows = [
         (
             storage.is_some(),
@@ -70,11 +81,6 @@ fn unserved(spec: &MysqlBackupSpec) -> Vec<Problem> {
             client.is_some(),
             "spec.source.clientImage",
             "runs use the client in the runner's image; remove it, or set spec.image to an image that holds backup-runner and your client",
-        ),
-        (
-            notice.is_some(),
-            "spec.notifications.on",
-            "Overdue and Missed are not sent; alert on the metrics mysqlbackup_overdue and mysqlbackup_slots_total, and keep Success, Failure and Recovery here",
         ),
     ];
     let wrong = rows.into_iter().filter(|(wrong, ..)| *wrong);
@@ -102,10 +108,6 @@ mod tests {
                 r#"{"schedule":"@daily","source":{"clientImage":"x"}}"#,
                 "spec.source.clientImage",
             ),
-            (
-                r#"{"schedule":"@daily","notifications":[{"type":"Slack","urlSecretKeyRef":{"name":"a","key":"b"},"on":["Failure","Overdue"]}]}"#,
-                "spec.notifications.on",
-            ),
         ];
         for (spec, path) in rows {
             let found = problems(&serde_json::from_str(spec).unwrap());
@@ -114,5 +116,38 @@ mod tests {
         }
         let served = r#"{"schedule":"@daily","verify":{"mode":"Restore"}}"#;
         assert_eq!(problems(&serde_json::from_str(served).unwrap()), vec![]);
+    }
+
+    #[test]
+    fn receivers_are_what_the_spec_and_apiurl_say() {
+        let secret = r#""urlSecretKeyRef":{"name":"a","key":"b"}"#;
+        let typed = |on: &str| format!(r#""notifications":[{{"type":"Slack",{secret}{on}}}]"#);
+        let bot = r#""backupEnvs":[{"name":"APIURL","value":"http://bot/x"}]"#;
+        let rows = [
+            (r#""suspend":false"#.to_owned(), [false; 4]),
+            (typed(""), [true, true, false, false]),
+            (typed(r#","on":["Success"]"#), [false, true, false, false]),
+            (
+                typed(r#","on":["Missed","Overdue"]"#),
+                [false, false, true, true],
+            ),
+            (bot.to_owned(), [true, true, false, false]),
+            (
+                r#""backupEnvs":[{"name":"APIURL","value":""}]"#.to_owned(),
+                [false; 4],
+            ),
+            (format!(r#"{bot},"image":"mine""#), [false; 4]),
+        ];
+        for (fields, [failure, recovery, missed, overdue]) in rows {
+            let spec = format!(r#"{{"schedule":"@daily",{fields}}}"#);
+            let found = settings(&serde_json::from_str(&spec).unwrap(), "runner").notices;
+            let wanted = Wanted {
+                failure,
+                recovery,
+                missed,
+                overdue,
+            };
+            assert_eq!(found, wanted, "{fields}");
+        }
     }
 }

@@ -223,6 +223,8 @@ fn run_spec(
         identity_file: decryption.and_then(|d| mounts.identity(d)),
         retention: None,
         notifications: vec![],
+        notice: None,
+        after_failure: false,
         // The runner ends itself before the Job is ended, so that it can say why.
         timeout_seconds: spec.active_deadline_seconds.map(|s| (s - grace).max(1)),
         options: json!({"restore": options(spec)}),

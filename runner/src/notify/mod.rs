@@ -22,7 +22,7 @@ const ANSWER: usize = 64 * 1024;
 /// What happened, in the words people get.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notice {
-    /// Success, Failure or Recovery.
+    /// What it tells of.
     pub event: NotificationEvent,
     /// One line: object and outcome.
     pub title: String,
@@ -43,9 +43,10 @@ impl Notice {
         text
     }
 
-    /// True if the run was good.
+    /// True if it is good news.
     pub fn good(&self) -> bool {
-        self.event != NotificationEvent::Failure
+        use NotificationEvent::{Recovery, Success};
+        matches!(self.event, Success | Recovery)
     }
 }
 
@@ -70,42 +71,61 @@ impl Receiver {
     }
 }
 
+/// A receiver was not told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Untold {
+    /// What to warn about, free of secrets.
+    pub message: String,
+    /// Nothing was sent: trying again can't tell twice.
+    pub unsent: bool,
+}
+
+impl From<String> for Untold {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            unsent: false,
+        }
+    }
+}
+
 /// Tells one receiver.
 ///
 /// # Errors
-/// What to warn about, free of secrets.
-pub async fn send(receiver: &Receiver, notice: &Notice, scrub: &Scrub) -> Result<(), String> {
+/// It was not told, as far as is known.
+pub async fn send(receiver: &Receiver, notice: &Notice, scrub: &Scrub) -> Result<(), Untold> {
     let url = receiver.url.expose_secret();
     let sent = match receiver.type_ {
-        NotificationType::Mail => mail::send(url, notice).await,
+        NotificationType::Mail => mail::send(url, notice).await.map_err(Untold::from),
         NotificationType::Ping => get(&ping::url(url, notice))
             .await
-            .and_then(|(s, _)| chat::status(s)),
+            .and_then(|(s, _)| Ok(chat::status(s)?)),
         type_ => post(url, &chat::body(type_, notice))
             .await
-            .and_then(|(status, text)| chat::judge(type_, status, &text)),
+            .and_then(|(status, text)| Ok(chat::judge(type_, status, &text)?)),
     };
-    sent.map_err(|e| {
-        format!(
+    sent.map_err(|e| Untold {
+        message: format!(
             "the notice to {} failed: {}",
             receiver.name,
-            scrub.clean(&e)
-        )
+            scrub.clean(&e.message)
+        ),
+        ..e
     })
 }
 
 /// Posts JSON; gives status and answer.
-async fn post(url: &str, body: &Value) -> Result<(u16, String), String> {
+async fn post(url: &str, body: &Value) -> Result<(u16, String), Untold> {
     request(|client| client.post(url).json(body)).await
 }
 
-async fn get(url: &str) -> Result<(u16, String), String> {
+async fn get(url: &str) -> Result<(u16, String), Untold> {
     request(|client| client.get(url)).await
 }
 
 async fn request(
     make: impl Fn(&reqwest::Client) -> reqwest::RequestBuilder,
-) -> Result<(u16, String), String> {
+) -> Result<(u16, String), Untold> {
     let client = reqwest::Client::builder()
         .connect_timeout(LIMIT)
         .timeout(LIMIT)
@@ -128,10 +148,13 @@ async fn request(
                 return Ok((status, String::from_utf8_lossy(&text).into_owned()));
             }
             Err(e) if e.is_connect() => last = describe(&e),
-            Err(e) => return Err(describe(&e)),
+            Err(e) => return Err(describe(&e).into()),
         }
     }
-    Err(last)
+    Err(Untold {
+        message: last,
+        unsent: true,
+    })
 }
 
 /// The error and its causes, without the URL.

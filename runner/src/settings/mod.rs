@@ -16,7 +16,7 @@ use crds::mysql_backup::{
     Compression, CompressionType, NotificationEvent, NotificationType, Retention,
 };
 use crds::request::Action;
-use crds::run::{RunNotification, RunSpec, SPEC_ENV, SPEC_VERSION};
+use crds::run::{RunNotice, RunNotification, RunSpec, SPEC_ENV, SPEC_VERSION};
 use secrecy::ExposeSecret;
 
 use crate::failure::Failure;
@@ -63,6 +63,12 @@ pub struct Settings {
     pub zone: Tz,
     /// Whom to tell: the Feishu bot of APIURL, and `spec.notifications`.
     pub receivers: Vec<Receiver>,
+    /// Receivers whose address can't be read: which, and why.
+    pub lost_receivers: Vec<String>,
+    /// What to tell, for Notify.
+    pub notice: Option<RunNotice>,
+    /// The run before this one failed, as the operator knows it.
+    pub after_failure: bool,
     /// Options of the action.
     pub options: serde_json::Value,
     /// Directories that may hold the option file, best first.
@@ -104,12 +110,16 @@ impl Settings {
             .into_iter()
             .collect();
         let typed = spec.as_ref().map_or(&[][..], |s| &s.notifications);
-        receivers.extend(
-            typed
-                .iter()
-                .enumerate()
-                .filter_map(|(i, n)| typed_receiver(&mut input, i, n)),
-        );
+        let mut lost_receivers = vec![];
+        for (i, typed) in typed.iter().enumerate() {
+            match typed_receiver(&input, i, typed) {
+                Ok(receiver) => receivers.push(receiver),
+                Err(e) => {
+                    input.warnings.push(e.clone());
+                    lost_receivers.push(e);
+                }
+            }
+        }
         let family = env.get(SPEC_ENV).map(|text| Family::parse(text, read));
         let family = problem(&mut problems, family.transpose())
             .flatten()
@@ -130,6 +140,9 @@ impl Settings {
             timeout,
             zone,
             receivers,
+            lost_receivers,
+            notice: spec.as_ref().and_then(|s| s.notice.clone()),
+            after_failure: spec.as_ref().is_some_and(|s| s.after_failure),
             options: spec.map(|s| s.options).unwrap_or_default(),
             scratch: scratch(env),
             path: search_path(env),
@@ -338,25 +351,17 @@ fn api_url(input: &value::Input<'_>) -> Result<Option<Receiver>, String> {
 
 /// A receiver that can't be read is a warning: it must not cost the backup.
 fn typed_receiver(
-    input: &mut value::Input<'_>,
+    input: &value::Input<'_>,
     index: usize,
     typed: &RunNotification,
-) -> Option<Receiver> {
+) -> Result<Receiver, String> {
     let name = format!("spec.notifications[{index}] ({:?})", typed.entry.type_);
-    let url = input
-        .file(&name, &typed.url_file)
-        .map_err(|e| input.warnings.push(e))
-        .ok()?;
-    let on = if typed.entry.on.is_empty() {
-        vec![NotificationEvent::Failure, NotificationEvent::Recovery]
-    } else {
-        typed.entry.on.clone()
-    };
-    Some(Receiver {
+    let url = input.file(&name, &typed.url_file)?;
+    Ok(Receiver {
         name,
         type_: typed.entry.type_,
         url: url.trim().into(),
-        on,
+        on: typed.entry.events().to_vec(),
     })
 }
 

@@ -101,6 +101,11 @@ pub trait Store: Send + Sync {
     fn keep_alive(&self);
 }
 
+/// Key of the mark [`Store::mark`] leaves for a run.
+pub fn mark_key(directory: &str, run: &str, name: &str) -> String {
+    format!("{directory}/{}{run}~{name}", temporary::OWN)
+}
+
 /// An artefact being written. Dropped before it was published, it leaves nothing.
 pub trait Upload: Send {
     /// Says how many bytes will come at most, as far as it is known, before the first is written.

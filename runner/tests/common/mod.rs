@@ -11,6 +11,7 @@
 
 pub mod databases;
 pub mod family;
+pub mod recorder;
 pub mod s3;
 pub mod servers;
 pub mod stores;
@@ -315,6 +316,21 @@ impl Runner {
             ("HOSTNAME", "m-28308960-abcde".to_owned()),
             ("BACKUP_TERMINATION_LOG", log.display().to_string()),
         ];
+        Self {
+            env: pairs.map(|(k, v)| (k.to_owned(), v)).into(),
+            out,
+            log,
+        }
+    }
+
+    /// A run that needs no database.
+    pub fn bare() -> Self {
+        let out = tempfile::Builder::new()
+            .prefix("runner-out")
+            .tempdir()
+            .unwrap();
+        let log = out.path().join("termination");
+        let pairs = [("BACKUP_TERMINATION_LOG", log.display().to_string())];
         Self {
             env: pairs.map(|(k, v)| (k.to_owned(), v)).into(),
             out,

@@ -9,12 +9,24 @@ use super::scenarios;
 
 #[tokio::test(start_paused = true)]
 async fn a_run_costs_a_job_two_status_writes_an_event_and_a_deletion() {
+    costs(json!([])).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn receivers_make_a_good_run_no_dearer() {
+    let events = json!(["Success", "Failure", "Recovery", "Missed", "Overdue"]);
+    let secret = json!({"name": "s", "key": "k"});
+    costs(json!([{"type": "Webhook", "urlSecretKeyRef": secret, "on": events}])).await;
+}
+
+async fn costs(notifications: serde_json::Value) {
     let mut story = scenarios::all()
         .into_iter()
         .find(|s| s.name == "slots")
         .unwrap();
     story.spec["schedule"] = json!("7 10 * * *");
     story.spec["successfulJobsHistoryLimit"] = json!(0);
+    story.spec["notifications"] = notifications;
     story.lasts = 100;
     let mut process = Try::new(&story, None, Caches::Fresh);
     while process.step().await {}

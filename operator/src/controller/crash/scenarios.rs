@@ -1,8 +1,8 @@
 //! The stories, each with what must be there in the end, written down from the rules.
 
-use crds::labels;
 use crds::request::{Action, Request};
 use crds::time::parse_rfc3339;
+use crds::{labels, names};
 use serde_json::{Value, json};
 
 use super::driver::{Act, Ending, OBJECT, Scenario};
@@ -62,6 +62,39 @@ fn note(state: &mut State, key: &str, value: &str) {
 
 fn job(slot: &str) -> String {
     format!("{OBJECT}-{}", parse_rfc3339(slot).unwrap().timestamp() / 60)
+}
+
+/// Receivers of all that no pod can tell.
+fn receivers() -> Value {
+    json!({"notifications": [{
+        "type": "Webhook",
+        "urlSecretKeyRef": {"name": "s", "key": "k"},
+        "on": ["Failure", "Missed", "Overdue"],
+    }]})
+}
+
+/// Each of these notices has one Job.
+fn told(ending: &Ending, notices: &[(&str, &str)]) {
+    // The first object has the first UID.
+    let name = |(event, subject): &(&str, &str)| {
+        format!(
+            "Notify {}",
+            names::notify_name(OBJECT, "uid-1", subject, event)
+        )
+    };
+    let mut expected: Vec<String> = notices.iter().map(name).collect();
+    expected.sort();
+    let found = ending
+        .created
+        .iter()
+        .filter(|(what, _)| what.starts_with("Notify "));
+    let found: Vec<String> = found
+        .map(|(what, count)| {
+            assert_eq!(*count, 1, "{what}");
+            what.clone()
+        })
+        .collect();
+    assert_eq!(found, expected, "{ending:?}");
 }
 
 pub(super) fn all() -> Vec<Scenario> {
@@ -205,6 +238,13 @@ pub(super) fn all() -> Vec<Scenario> {
             vec![("2025-01-15T10:09:30Z", |s| claimed_by_another(s))],
         ),
         scenario(
+            "a deletion by hand is told",
+            receivers(),
+            vec![("2025-01-15T10:11:00Z", |s| {
+                s.remove("jobs", &job("2025-01-15T10:10:00Z"))
+            })],
+        ),
+        scenario(
             "bad spec mended",
             json!({"schedule": "61 * * * *"}),
             vec![("2025-01-15T10:15:00Z", |s| {
@@ -227,6 +267,9 @@ pub(super) fn all() -> Vec<Scenario> {
         vec![],
     );
     late.away = Some(("2025-01-15T10:05:00Z", "2025-01-15T10:33:00Z"));
+    let mut told = scenario("an outage is told", receivers(), vec![]);
+    told.away = Some(("2025-01-15T10:05:00Z", "2025-01-15T10:33:00Z"));
+    list.push(told);
     let mut ttl = scenario("TTL", json!({}), vec![]);
     ttl.ttl = Some(15);
     list.extend([outage, late, ttl]);
@@ -320,6 +363,15 @@ pub(super) fn expected(name: &str) -> fn(&Ending) {
         "deleted by hand" => |e| {
             started(e, &SLOTS);
             totals(e, 3, 2, 1, 0, 0, 0)
+        },
+        "a deletion by hand is told" => |e| {
+            totals(e, 3, 2, 1, 0, 0, 0);
+            // The run of 10:20 ends at 10:22, later than the slot of 10:10 may wait.
+            told(e, &[("Failure", &job(SLOTS[0])), ("Overdue", SLOTS[0])])
+        },
+        "an outage is told" => |e| {
+            totals(e, 3, 1, 0, 0, 2, 0);
+            told(e, &[("Missed", SLOTS[0]), ("Overdue", SLOTS[0])])
         },
         "status wiped" => |e| {
             started(e, &SLOTS);

@@ -4,7 +4,8 @@
 use crds::request::Action;
 use crds::run::{Artefact, MAX_ARTEFACTS, MAX_MESSAGE, RunResult, Trigger, Verification};
 use crds::status::{
-    MAX_MISSED, MAX_OPEN_RUNS, MAX_REQUESTS, MissedSlots, RequestState, RequestStatus, Totals,
+    MAX_MISSED, MAX_NOTICES, MAX_OPEN_RUNS, MAX_REQUESTS, MissedSlots, PendingNotice, RequestState,
+    RequestStatus, Totals,
 };
 use crds::time::{parse_rfc3339, to_k8s};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -30,6 +31,7 @@ fn run(index: usize, result: RunResult, message: &str) -> Run {
     run.job_uid = Some(format!("{index:08}-aaaa-bbbb-cccc-dddddddddddd"));
     run.start_time = Some(time());
     run.exit_code = Some(137);
+    run.notified = true;
     if result == RunResult::Running {
         return run;
     }
@@ -89,6 +91,7 @@ prop_compose! {
         length in 0..=MAX_MESSAGE,
         requests in 0..=MAX_REQUESTS,
         missed in 0..=MAX_MISSED,
+        notices in 0..=MAX_NOTICES,
         accepted in any::<bool>(),
         letter in prop::sample::select(vec!["m", "ä"]),
     ) -> ScheduleStatus {
@@ -123,6 +126,11 @@ prop_compose! {
                 .collect(),
             requests: (0..requests).map(|i| request(i, &message)).collect(),
             missed: vec![MissedSlots { from: time(), to: time(), count: 1, reason: "ConcurrencyForbid".into() }; missed],
+            notices: vec![
+                PendingNotice { event: crds::mysql_backup::NotificationEvent::Failure, subject: "n".repeat(63) };
+                notices
+            ],
+            overdue_notified_time: Some(time()),
             runs,
             ..ScheduleStatus::default()
         }
@@ -143,6 +151,7 @@ proptest! {
             open.map(|r| (r.name.clone(), r.job_uid.clone(), r.slot.clone(), r.result)).collect()
         };
         prop_assert_eq!(open(&cut), open(&status));
+        prop_assert_eq!(&cut.notices, &status.notices);
         let newest = |status: &ScheduleStatus| status.requests.first().map(|r| r.id.clone());
         prop_assert_eq!(newest(&cut), newest(&status));
         let mut twice = cut.clone();

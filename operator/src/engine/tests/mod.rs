@@ -4,6 +4,7 @@
 mod accounting;
 mod claim;
 mod matrix;
+mod notices;
 mod rules;
 mod scenarios;
 mod verify;
@@ -177,6 +178,8 @@ impl World {
                         request_id: None,
                         action: Action::Backup,
                         options: crds::request::Options::default(),
+                        notice: None,
+                        after_failure: false,
                     };
                     let job = self.job_of(&seed);
                     self.seen.jobs.push(job);

@@ -833,6 +833,8 @@ fn rule_43_start_times_order_history_and_none_is_newest() {
             request_id: Some(name.into()),
             action: Action::Backup,
             options: crds::request::Options::default(),
+            notice: None,
+            after_failure: false,
         };
         let mut job = world.job_of(&seed);
         job.started = started.map(t);

@@ -502,6 +502,8 @@ fn a_late_job_of_a_slot_that_was_given_up_is_counted_once() {
         request_id: None,
         action: Action::Backup,
         options: crds::request::Options::default(),
+        notice: None,
+        after_failure: false,
     };
     let job = world.job_of(&seed);
     world.seen.jobs.push(job);

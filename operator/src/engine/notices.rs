@@ -1,0 +1,365 @@
+//! Notices of what no pod of a run can tell: a run that never started or was killed, slots that
+//! could not be started, an object that is overdue. That one is to be sent is written with what it
+//! speaks of, in one patch; its Job is named by object, event and subject, and one patch more takes
+//! it off the list when that Job has ended. Objects without receivers cost nothing.
+
+use chrono::Duration;
+use crds::mysql_backup::{Notification, NotificationEvent};
+use crds::names;
+use crds::report::{Report, clean};
+use crds::request::{Action, Options};
+use crds::run::{MAX_MESSAGE, Run, RunNotice, RunResult, Trigger};
+use crds::schedule::Schedule;
+use crds::status::{MAX_NOTICES, PendingNotice};
+use crds::time::{from_k8s, parse_rfc3339, rfc3339, to_k8s};
+
+use super::ledger::{CANCELLED, REPLACED};
+use super::observed::{JobDigest, Object, PodDigest};
+use super::outcome::{self, Verdict};
+use super::overdue::{self, Case};
+use super::plan::{Draft, Seed, Step};
+use super::{slots, start};
+
+/// Reason of the event: receivers were not told.
+const FAILED: &str = "NotificationFailed";
+/// Reason in notices of overdue objects.
+const OVERDUE: &str = "Overdue";
+/// A Job that can't be created is looked at again at least this often.
+const RECHECK: Duration = Duration::seconds(30);
+
+/// What an object's receivers want to hear of, all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Failed runs.
+    pub failure: bool,
+    /// Good runs after failed ones. A receiver of good runs hears of these too.
+    pub recovery: bool,
+    /// Slots that could not be started.
+    pub missed: bool,
+    /// No good run for longer than the schedule allows.
+    pub overdue: bool,
+}
+
+impl Wanted {
+    /// Of `spec.notifications`; `bot` is a receiver that hears of good and failed runs.
+    pub fn of(notifications: &[Notification], bot: bool) -> Self {
+        use NotificationEvent::{Failure, Missed, Overdue, Recovery, Success};
+        let on = |event| notifications.iter().any(|n| n.events().contains(&event));
+        Self {
+            failure: bot || on(Failure),
+            recovery: bot || on(Recovery) || on(Success),
+            missed: on(Missed),
+            overdue: on(Overdue),
+        }
+    }
+
+    fn wants(self, event: NotificationEvent) -> bool {
+        match event {
+            NotificationEvent::Failure => self.failure,
+            NotificationEvent::Missed => self.missed,
+            NotificationEvent::Overdue => self.overdue,
+            NotificationEvent::Success | NotificationEvent::Recovery => false,
+        }
+    }
+}
+
+/// Enters what is to be told of this plan's changes.
+pub(super) fn note(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
+    let wanted = draft.seen.settings.notices;
+    if wanted.failure {
+        failures(draft);
+    }
+    // What a wiped or new status brings is no news.
+    if wanted.missed && draft.seen.status.accounted_until.is_some() {
+        missed(draft);
+    }
+    if let Some(schedule) = schedule.filter(|_| wanted.overdue) {
+        late(draft, schedule);
+    }
+}
+
+/// False if too many wait already.
+fn enter(draft: &mut Draft<'_>, event: NotificationEvent, subject: String) -> bool {
+    let notice = PendingNotice { event, subject };
+    let notices = &mut draft.status.notices;
+    if notices.contains(&notice) {
+        return true;
+    }
+    if notices.len() >= MAX_NOTICES {
+        return false;
+    }
+    notices.push(notice);
+    true
+}
+
+/// As [`enter`]; what can't wait is told as an event.
+fn enter_or_warn(draft: &mut Draft<'_>, event: NotificationEvent, subject: String) {
+    if !enter(draft, event, subject.clone()) {
+        let note = format!(
+            "{} of {subject} is not sent: {MAX_NOTICES} notices wait already; see `kubectl get jobs` for what holds them",
+            event.as_str()
+        );
+        draft.event(subject, FAILED, true, "Notify", note);
+    }
+}
+
+/// Runs that failed in this plan and whose pods could not say so.
+fn failures(draft: &mut Draft<'_>) {
+    let seen = draft.seen;
+    for index in (0..draft.status.runs.len()).rev() {
+        let run = &draft.status.runs[index];
+        let before = seen.status.runs.iter().find(|r| r.name == run.name);
+        if before.is_some_and(|r| r.result.is_final()) || run.result == RunResult::Succeeded {
+            continue;
+        }
+        if told_by_pod(draft, run) {
+            draft.status.runs[index].notified = true;
+            continue;
+        }
+        // A run that is entered finished is news only if its slot was not in the books.
+        let news = before.is_some() || run.trigger == Trigger::Schedule;
+        let began = seen.status.totals.is_some();
+        if run.result == RunResult::Failed && news && began && !run.notified && !wished(run) {
+            let name = run.name.clone();
+            enter_or_warn(draft, NotificationEvent::Failure, name);
+        }
+    }
+}
+
+/// True if somebody asked for this end.
+fn wished(run: &Run) -> bool {
+    let by = |text: &str| text == CANCELLED || text == REPLACED;
+    by(&run.reason) || run.intent.as_deref().is_some_and(by)
+}
+
+/// True if a pod of the run has told of its failure, or is still there to do so.
+fn told_by_pod(draft: &Draft<'_>, run: &Run) -> bool {
+    let seen = draft.seen;
+    let Some(uid) = run.job_uid.as_deref().filter(|_| seen.settings.own_image) else {
+        return false;
+    };
+    let mut pods = seen.pods.iter().filter(|p| &*p.job_uid == uid);
+    let told = |p: &PodDigest| {
+        let report = p.ended.as_ref().and_then(|e| Report::parse(&e.message));
+        report.is_some_and(|r| r.good == Some(false) && (r.notified || r.phase == "Done"))
+    };
+    let will = |p: &PodDigest| run.result.is_final() && p.started && p.ended.is_none() && !p.gone;
+    pods.any(|p| told(p) || will(p))
+}
+
+/// Stretches of missed slots that begin in this plan.
+fn missed(draft: &mut Draft<'_>) {
+    let known = &draft.seen.status.missed;
+    let fresh: Vec<String> = draft
+        .status
+        .missed
+        .iter()
+        .rev()
+        .filter(|m| {
+            !known
+                .iter()
+                .any(|k| k.from == m.from && k.reason == m.reason)
+        })
+        .filter(|m| !slots::by_wish(&m.reason))
+        .map(|m| rfc3339(from_k8s(&m.from)))
+        .collect();
+    for subject in fresh {
+        enter_or_warn(draft, NotificationEvent::Missed, subject);
+    }
+}
+
+/// An object that became overdue; told once until the next good run.
+fn late(draft: &mut Draft<'_>, schedule: &Schedule) {
+    let seen = draft.seen;
+    if seen.settings.suspend || draft.status.accounted_until.is_none() {
+        return;
+    }
+    let status = &draft.status;
+    let since = overdue::since(&seen.object, status);
+    let good = status.last_successful_time.as_ref().map(from_k8s);
+    let told = status.overdue_notified_time.as_ref().map(from_k8s);
+    if told.is_some_and(|t| t >= since && good.is_none_or(|g| t >= g)) {
+        return;
+    }
+    let started = |j: &&JobDigest| {
+        j.is_run() && (j.ran || seen.pods.iter().any(|p| p.job_uid == j.uid && p.started))
+    };
+    let case = Case {
+        schedule,
+        anchor: slots::anchor(status, seen),
+        since,
+        good: overdue::newest_good(status),
+        start_allowance: seen.settings.startup_deadline + seen.settings.jitter_seconds.max(0),
+        duration: overdue::good_runs(status)
+            .next()
+            .and_then(overdue::duration),
+        running: seen.jobs.iter().any(|j| started(&j)),
+    };
+    let Some((slot, ends)) = case.due(draft.now) else {
+        return;
+    };
+    let late = ends + Duration::seconds(1);
+    if draft.now < late {
+        return draft.wake_at(late);
+    }
+    if enter(draft, NotificationEvent::Overdue, rfc3339(slot)) {
+        draft.status.overdue_notified_time = Some(to_k8s(draft.now));
+    }
+}
+
+/// Name of the one Job of a notice.
+fn job_name(object: &Object, notice: &PendingNotice) -> String {
+    let event = notice.event.as_str();
+    names::notify_name(&object.name, &object.uid, &notice.subject, event)
+}
+
+/// Sends what stands in status: a Job each.
+pub(super) fn carry_on(draft: &mut Draft<'_>) {
+    let seen = draft.seen;
+    for notice in &seen.status.notices {
+        let name = job_name(&seen.object, notice);
+        match seen.jobs.iter().find(|j| *j.name == *name) {
+            Some(job) => judge(draft, notice, job),
+            None if !seen.settings.notices.wants(notice.event) => leave(draft, notice),
+            None if seen.foreign.is_some() || seen.object.deleting => {}
+            None => begin(draft, notice, name),
+        }
+        if draft.needs_live {
+            return;
+        }
+    }
+}
+
+fn leave(draft: &mut Draft<'_>, notice: &PendingNotice) {
+    draft.status.notices.retain(|n| n != notice);
+}
+
+/// Takes the notice off the list and tells that nobody got it.
+fn give_up(draft: &mut Draft<'_>, notice: &PendingNotice, why: &str) {
+    leave(draft, notice);
+    let (event, subject) = (notice.event.as_str(), &notice.subject);
+    let note = format!("{event} of {subject} did not reach every receiver: {why}");
+    draft.event(format!("{event} {subject}"), FAILED, true, "Notify", note);
+}
+
+/// Plans the Job.
+fn begin(draft: &mut Draft<'_>, notice: &PendingNotice, name: String) {
+    if let Some(failure) = start::failure(draft, &name) {
+        if failure.taken {
+            let why =
+                format!("a Job named {name} that is not this object's is in the way; delete it");
+            return give_up(draft, notice, &why);
+        }
+        if failure.retry_at > draft.now {
+            let at = failure.retry_at;
+            return draft.wake_at(at);
+        }
+    }
+    if !draft.seen.live {
+        // It may have been created by a leader before.
+        draft.needs_live = true;
+        return;
+    }
+    draft.wake_at(draft.now + RECHECK);
+    let words = words(draft, notice);
+    draft.steps.push(Step::CreateJob(Seed {
+        name,
+        trigger: Trigger::Manual,
+        slot: None,
+        scheduled_at: None,
+        request_id: None,
+        action: Action::Notify,
+        options: Options::default(),
+        notice: Some(words),
+        after_failure: false,
+    }));
+}
+
+/// Where the Job stands.
+fn judge(draft: &mut Draft<'_>, notice: &PendingNotice, job: &JobDigest) {
+    let seen = draft.seen;
+    let pods: Vec<&PodDigest> = seen.pods.iter().filter(|p| p.job_uid == job.uid).collect();
+    match outcome::of(job, &pods, true, draft.now) {
+        Verdict::Open => {}
+        Verdict::Await(until) => draft.wake_at(until),
+        Verdict::Final(closing, _) if closing.result == RunResult::Succeeded => {
+            leave(draft, notice);
+        }
+        Verdict::Final(closing, _) => {
+            let why = format!("{}: {}", closing.reason, closing.message);
+            give_up(draft, notice, &clean(&why, MAX_MESSAGE));
+        }
+    }
+}
+
+/// What receivers get, from what status says of the subject.
+fn words(draft: &Draft<'_>, notice: &PendingNotice) -> RunNotice {
+    let status = &draft.seen.status;
+    let mut words = RunNotice {
+        event: notice.event,
+        run: String::new(),
+        slot: Some(notice.subject.clone()),
+        reason: OVERDUE.to_owned(),
+        message: String::new(),
+    };
+    match notice.event {
+        NotificationEvent::Missed => {
+            let slot = parse_rfc3339(&notice.subject).map(to_k8s);
+            let of = |m: &&crds::status::MissedSlots| Some(&m.from) == slot.as_ref();
+            let stretch = status.missed.iter().find(of);
+            words.reason = stretch.map_or_else(|| "Missed".to_owned(), |m| m.reason.clone());
+            words.message = match stretch {
+                Some(m) if m.count > 1 => format!(
+                    "{} slots up to {} were not started",
+                    m.count,
+                    rfc3339(from_k8s(&m.to))
+                ),
+                _ => "the slot was not started".to_owned(),
+            };
+        }
+        NotificationEvent::Overdue => {
+            let last = status.last_successful_time.as_ref().map(from_k8s);
+            words.message = match last {
+                Some(at) => format!(
+                    "no good run since {}; see `kubectl backup describe {} -n {}`",
+                    rfc3339(at),
+                    draft.seen.object.name,
+                    draft.seen.object.namespace
+                ),
+                None => format!(
+                    "no run was ever good; see `kubectl backup describe {} -n {}`",
+                    draft.seen.object.name, draft.seen.object.namespace
+                ),
+            };
+        }
+        _ => {
+            let run = status.runs.iter().find(|r| r.name == notice.subject);
+            words.run.clone_from(&notice.subject);
+            words.slot = run
+                .and_then(|r| r.slot.as_ref())
+                .map(|s| rfc3339(from_k8s(s)));
+            words.reason = run.map_or_else(|| "Failed".to_owned(), |r| r.reason.clone());
+            words.message = run
+                .map(|r| r.message.clone())
+                .filter(|m| !m.is_empty())
+                .unwrap_or_else(|| {
+                    format!(
+                        "see `kubectl backup runs {} -n {}`",
+                        draft.seen.object.name, draft.seen.object.namespace
+                    )
+                });
+        }
+    }
+    words
+}
+
+/// True if the Job sends a notice that is still on the list.
+pub(super) fn is_open(draft: &Draft<'_>, job: &JobDigest) -> bool {
+    let seen = draft.seen;
+    job.action == Action::Notify
+        && seen
+            .status
+            .notices
+            .iter()
+            .any(|n| job_name(&seen.object, n) == *job.name)
+}

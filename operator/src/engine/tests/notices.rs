@@ -1,0 +1,386 @@
+//! Who is told of what no run's pod can tell, and how often.
+
+use crds::report::Report;
+use crds::run::RunNotice;
+
+use super::*;
+
+fn hourly() -> World {
+    World::new("0 * * * *", "2025-01-01T00:30:00Z").with(|s| {
+        s.own_image = true;
+        s.keep_failed = Some(100);
+        s.notices = Wanted {
+            failure: true,
+            recovery: true,
+            missed: true,
+            overdue: true,
+        };
+    })
+}
+
+/// Event and subject of each notice whose Job was created.
+fn told(world: &World) -> Vec<(String, String)> {
+    let notices = world.started.iter().filter_map(|s| s.notice.as_ref());
+    let what = |n: &RunNotice| match n.run.as_str() {
+        "" => n.slot.clone().unwrap(),
+        run => run.to_owned(),
+    };
+    notices
+        .map(|n| (n.event.as_str().to_owned(), what(n)))
+        .collect()
+}
+
+fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+    let own = |(a, b): &(&str, &str)| ((*a).to_owned(), (*b).to_owned());
+    list.iter().map(own).collect()
+}
+
+/// How the newest run's pod ended.
+struct End {
+    reason: &'static str,
+    good: Option<bool>,
+    phase: &'static str,
+    notified: bool,
+}
+
+/// The newest run's Job fails, its pod having left this.
+fn fails(world: &mut World, end: Option<End>) {
+    let name = world.newest().name.clone();
+    let now = world.now;
+    let job = world.seen.jobs.iter_mut().find(|j| *j.name == *name);
+    let job = job.unwrap();
+    job.outcome = JobOutcome::Failed {
+        at: now,
+        reason: "BackoffLimitExceeded".into(),
+        message: "".into(),
+    };
+    let uid = job.uid.clone();
+    world.seen.pods.push(PodDigest {
+        name: "p".into(),
+        uid: format!("pod-{uid}").into(),
+        job_uid: uid,
+        created: now,
+        started: true,
+        trouble: None,
+        gone: end.is_none(),
+        ended: end.map(|end| {
+            let mut report = Report::new(&name);
+            report.good = end.good;
+            report.phase = end.phase.into();
+            report.notified = end.notified;
+            report.reason = "AccessDenied".into();
+            Ended {
+                exit_code: 137,
+                reason: end.reason.into(),
+                message: report.to_termination_message().into(),
+                at: Some(now),
+            }
+        }),
+    });
+    world.settle();
+}
+
+fn finish_notices(world: &mut World, good: bool) {
+    let active = world.seen.jobs.iter();
+    let active = active.filter(|j| j.is_active() && j.action == Action::Notify);
+    let names: Vec<String> = active.map(|j| j.name.to_string()).collect();
+    for name in names {
+        world.finish(&name, good);
+    }
+}
+
+#[test]
+fn a_failure_is_told_unless_a_pod_told_it() {
+    let end = |reason, good, phase, notified| {
+        Some(End {
+            reason,
+            good,
+            phase,
+            notified,
+        })
+    };
+    let rows = [
+        (
+            "killed at work",
+            end("OOMKilled", None, "Dumping", false),
+            true,
+        ),
+        (
+            "killed before it told",
+            end("Error", Some(false), "Notifying", false),
+            true,
+        ),
+        (
+            "killed after it told",
+            end("Error", Some(false), "Notifying", true),
+            false,
+        ),
+        ("told", end("Error", Some(false), "Done", true), false),
+        (
+            "nobody took it",
+            end("Error", Some(false), "Done", false),
+            false,
+        ),
+        ("gone with its node", None, true),
+    ];
+    for (what, end, expected) in rows {
+        let mut world = hourly();
+        world.at("2025-01-01T01:00:00Z");
+        let run = world.newest().name.clone();
+        fails(&mut world, end);
+        let later = world.now + Duration::seconds(15);
+        world.live_to(later);
+        assert_eq!(world.run(&run).result, RunResult::Failed, "{what}");
+        let notices = if expected {
+            pairs(&[("Failure", &run)])
+        } else {
+            vec![]
+        };
+        assert_eq!(told(&world), notices, "{what}");
+        assert_eq!(world.run(&run).notified, !expected, "{what}");
+        finish_notices(&mut world, true);
+        assert_eq!(world.seen.status.notices, vec![], "{what}");
+    }
+}
+
+#[test]
+fn an_attempt_that_told_is_remembered_when_the_last_one_is_killed() {
+    let mut world = hourly();
+    world.at("2025-01-01T01:00:00Z");
+    let mut report = Report::new("x");
+    (report.good, report.notified) = (Some(false), true);
+    let uid = world.seen.jobs[0].uid.clone();
+    let ended = |message: String, at| Ended {
+        exit_code: 3,
+        reason: "Error".into(),
+        message: message.into(),
+        at,
+    };
+    world.seen.pods.push(PodDigest {
+        name: "p".into(),
+        uid: "p".into(),
+        job_uid: uid,
+        created: world.now,
+        started: true,
+        trouble: None,
+        ended: Some(ended(report.to_termination_message(), Some(world.now))),
+        gone: false,
+    });
+    world.settle();
+    // The container is restarted in place; only its newest end is kept.
+    world.seen.pods.clear();
+    fails(
+        &mut world,
+        Some(End {
+            reason: "OOMKilled",
+            good: None,
+            phase: "Dumping",
+            notified: false,
+        }),
+    );
+    assert_eq!(world.newest().result, RunResult::Failed);
+    assert_eq!(told(&world), vec![]);
+}
+
+#[test]
+fn a_run_that_never_starts_is_told_with_the_pods_reason() {
+    let mut world = hourly();
+    world.at("2025-01-01T01:00:00Z");
+    let run = world.newest().name.clone();
+    world.seen.jobs[0].ran = false;
+    world.seen.pods.push(PodDigest {
+        name: "p".into(),
+        uid: "p".into(),
+        job_uid: world.seen.jobs[0].uid.clone(),
+        created: world.now,
+        started: false,
+        trouble: Some(("ImagePullBackOff".into(), "no such image".into())),
+        ended: None,
+        gone: false,
+    });
+    let later = world.now + Duration::seconds(601);
+    world.live_to(later);
+    let notice = world.started.last().unwrap().notice.clone();
+    let expected = RunNotice {
+        event: crds::mysql_backup::NotificationEvent::Failure,
+        run,
+        slot: Some("2025-01-01T01:00:00Z".into()),
+        reason: "ImagePullBackOff".into(),
+        message: "not running within 600 s: no such image".into(),
+    };
+    assert_eq!(notice, Some(expected));
+    // The next run is told that its good end is a recovery.
+    world.at("2025-01-01T02:00:00Z");
+    assert!(world.started.last().unwrap().after_failure);
+}
+
+#[test]
+fn an_end_somebody_asked_for_is_not_told() {
+    let mut world = hourly();
+    world.at("2025-01-01T01:00:00Z");
+    world.ask(Action::Cancel, "c", |_| {});
+    assert_eq!(world.newest().reason, "Cancelled");
+    assert_eq!(world.newest().result, RunResult::Failed);
+    assert_eq!(told(&world), vec![]);
+}
+
+#[test]
+fn a_job_the_api_server_refuses_is_told_when_the_slot_is_over() {
+    let mut world = hourly();
+    world.refuse = Some(("Forbidden", "exceeded quota"));
+    world.at("2025-01-01T01:00:00Z");
+    let run = world.newest().name.clone();
+    world.at("2025-01-01T02:00:00Z");
+    assert_eq!(told(&world), vec![]);
+    world.refuse = None;
+    let later = world.now + Duration::minutes(6);
+    world.live_to(later);
+    let overdue = ("Overdue", "2025-01-01T01:00:00Z");
+    assert_eq!(told(&world), pairs(&[("Failure", &run), overdue]));
+}
+
+#[test]
+fn a_stretch_of_missed_slots_is_told_once() {
+    let mut world = hourly().with(|s| {
+        s.notices.overdue = false;
+        s.starting_deadline = Some(60);
+    });
+    for hour in ["03:30", "05:30", "07:30"] {
+        world.at(&format!("2025-01-01T{hour}:00Z"));
+        finish_notices(&mut world, true);
+    }
+    let outage = ("Missed", "2025-01-01T01:00:00Z");
+    let deadline = ("Missed", "2025-01-01T03:00:00Z");
+    let found = told(&world);
+    assert_eq!(found[..2], pairs(&[outage, deadline]));
+    let stretches: Vec<String> = world.missed().into_iter().rev().map(|m| m.0).collect();
+    let subjects: Vec<String> = found.into_iter().map(|f| f.1).collect();
+    assert_eq!(subjects, stretches, "one a stretch");
+}
+
+#[test]
+fn slots_nobody_wanted_are_not_told() {
+    for (what, change) in [
+        (
+            "suspended",
+            (|w| w.seen.settings.suspend = true) as fn(&mut World),
+        ),
+        ("skipped", |w| {
+            let key = crds::labels::SKIP_SLOTS_UNTIL.to_owned();
+            let annotations = &mut w.seen.object.annotations;
+            annotations.insert(key, "2025-01-01T05:30:00Z".into());
+        }),
+        ("forbidden", |w| {
+            w.seen.settings.concurrency = ConcurrencyPolicy::Forbid
+        }),
+    ] {
+        let mut world = hourly().with(|s| s.notices.overdue = false);
+        change(&mut world);
+        world.settle();
+        for hour in 1..=5 {
+            world.at(&format!("2025-01-01T0{hour}:10:00Z"));
+        }
+        world.seen.settings.suspend = false;
+        world.at("2025-01-01T05:20:00Z");
+        assert_eq!(told(&world), vec![], "{what}: {:?}", world.missed());
+    }
+}
+
+#[test]
+fn an_overdue_object_is_told_once_until_a_good_run() {
+    let mut world = hourly().with(|s| s.notices.missed = false);
+    world.live_to(t("2025-01-01T00:59:59Z"));
+    // Its run hangs: no pod of it is ever seen to run.
+    world.seen.settings.startup_deadline = 600;
+    world.live_to(t("2025-01-01T01:09:59Z"));
+    assert_eq!(told(&world), vec![]);
+    world.seen.settings.concurrency = ConcurrencyPolicy::Forbid;
+    world.live_to(t("2025-01-01T02:30:00Z"));
+    let first = ("Overdue", "2025-01-01T01:00:00Z");
+    assert_eq!(told(&world), pairs(&[first]));
+    finish_notices(&mut world, true);
+    world.live_to(t("2025-01-01T04:30:00Z"));
+    assert_eq!(told(&world), pairs(&[first]));
+    world.finish_all();
+    world.live_to(t("2025-01-01T23:00:00Z"));
+    let again = told(&world);
+    assert_eq!(again.len(), 2, "{again:?}");
+    assert_eq!(again[1].0, "Overdue");
+}
+
+#[test]
+fn a_notice_nobody_got_is_an_event_and_is_not_sent_again() {
+    let mut world = hourly().with(|s| s.notices.overdue = false);
+    world.at("2025-01-01T01:00:00Z");
+    fails(&mut world, None);
+    let later = world.now + Duration::seconds(15);
+    world.live_to(later);
+    finish_notices(&mut world, false);
+    assert!(world.reasons().contains(&"NotificationFailed"));
+    assert_eq!(world.seen.status.notices, vec![]);
+    let later = world.now + Duration::minutes(15);
+    world.live_to(later);
+    assert_eq!(told(&world).len(), 1);
+    let kept = world.seen.jobs.iter().any(|j| j.action == Action::Notify);
+    assert!(!kept, "its Job is deleted after ten minutes");
+}
+
+#[test]
+fn without_receivers_nothing_is_kept_created_or_awaited() {
+    let story = |wanted: Wanted| {
+        let mut world = hourly().with(|s| s.notices = wanted);
+        world.at("2025-01-01T01:00:00Z");
+        fails(&mut world, None);
+        world.at("2025-01-01T09:30:00Z");
+        world.live_to(t("2025-01-01T12:00:00Z"));
+        world
+    };
+    let world = story(Wanted::default());
+    assert_eq!(told(&world), vec![]);
+    assert_eq!(world.seen.status.notices, vec![]);
+    assert_eq!(world.seen.status.overdue_notified_time, None);
+    assert!(world.started.iter().all(|s| !s.after_failure));
+    let other = story(Wanted {
+        recovery: true,
+        ..Wanted::default()
+    });
+    assert_eq!(
+        (world.writes, world.live_reads),
+        (other.writes, other.live_reads)
+    );
+}
+
+#[test]
+fn what_a_wiped_status_brings_back_is_no_news() {
+    let mut world = hourly().with(|s| s.notices.overdue = false);
+    world.at("2025-01-01T01:00:00Z");
+    fails(&mut world, None);
+    let later = world.now + Duration::seconds(15);
+    world.live_to(later);
+    finish_notices(&mut world, true);
+    assert_eq!(told(&world).len(), 1);
+    world.seen.status = ScheduleStatus {
+        controller: Some(HERE.into()),
+        ..ScheduleStatus::default()
+    };
+    world.seen.jobs.retain(|j| j.action == Action::Backup);
+    let later = world.now + Duration::seconds(30);
+    world.live_to(later);
+    assert_eq!(told(&world).len(), 1);
+}
+
+#[test]
+fn a_receiver_that_is_removed_is_not_told() {
+    let mut world = hourly();
+    world.at("2025-01-01T01:00:00Z");
+    world.refuse = Some(("Forbidden", "exceeded quota"));
+    fails(&mut world, None);
+    let later = world.now + Duration::seconds(15);
+    world.live_to(later);
+    assert_eq!(world.seen.status.notices.len(), 1);
+    world.seen.settings.notices = Wanted::default();
+    world.refuse = None;
+    world.settle();
+    assert_eq!(world.seen.status.notices, vec![]);
+    assert_eq!(told(&world), vec![]);
+}
