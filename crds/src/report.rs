@@ -29,6 +29,36 @@ pub mod exit {
     pub const TIMEOUT: i32 = 6;
 }
 
+/// Most [`Endpoint`]s of a report.
+const MAX_ENDPOINTS: usize = 64;
+
+/// What a Backup refers to and a run connects to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EndpointKind {
+    /// A Database, by its own or an older kind.
+    Database,
+    /// A Storage, by its own or an older kind.
+    Storage,
+}
+
+/// Whether a run or Probe could use a Database or Storage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Endpoint {
+    /// Which of the two.
+    pub kind: EndpointKind,
+    /// Its name in the plan.
+    pub name: String,
+    /// It was connected to and took the login.
+    pub reached: bool,
+    /// CamelCase; empty if it was reached.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Cause and remedy; empty if it was reached.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
 /// The report, rewritten at each phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -94,6 +124,9 @@ pub struct Report {
     /// The runner has told the user of the outcome.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub notified: bool,
+    /// Databases and storages that were used, or could not be. One of which nothing was learned is not among them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub endpoints: Vec<Endpoint>,
     /// Outcome of a Verify action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
@@ -116,11 +149,14 @@ impl Report {
         }
     }
 
-    /// JSON of at most [`MAX_BYTES`]: warnings, then artefacts beyond the first, then the message
-    /// are cut until it fits.
+    /// JSON of at most [`MAX_BYTES`]: warnings, then endpoints, then artefacts beyond the first, then
+    /// the message are cut until it fits.
     pub fn to_termination_message(&self) -> String {
         let mut report = self.clone();
         report.message = clean(&report.message, MAX_MESSAGE * 2);
+        for endpoint in &mut report.endpoints {
+            endpoint.message = clean(&endpoint.message, MAX_MESSAGE);
+        }
         report.warnings = report
             .warnings
             .iter()
@@ -133,6 +169,8 @@ impl Report {
             }
             if report.warnings.len() > 1 {
                 report.warnings.truncate(report.warnings.len() / 2);
+            } else if report.endpoints.pop().is_some() {
+                // One less.
             } else if report.artefacts.len() > 1 {
                 report.artefacts.pop();
                 report.artefacts_omitted += 1;
@@ -189,6 +227,16 @@ impl Report {
                 .take(64)
                 .collect();
         }
+        report.endpoints.truncate(MAX_ENDPOINTS);
+        for endpoint in &mut report.endpoints {
+            endpoint.reason = endpoint
+                .reason
+                .chars()
+                .filter(char::is_ascii_alphanumeric)
+                .take(64)
+                .collect();
+            endpoint.message = clean(&endpoint.message, MAX_MESSAGE);
+        }
         if let Some(verification) = &mut report.verification {
             verification.message = clean(&verification.message, MAX_MESSAGE);
         }
@@ -225,6 +273,13 @@ mod tests {
         report.reason = "AccessDenied".into();
         report.message = "access denied for user 'bk'".into();
         report.exit_code = Some(exit::SOURCE);
+        report.endpoints = vec![Endpoint {
+            kind: EndpointKind::Database,
+            name: "maindb".into(),
+            reached: false,
+            reason: "AccessDenied".into(),
+            message: "access denied".into(),
+        }];
         assert_eq!(
             Report::parse(&report.to_termination_message()),
             Some(report)
@@ -247,11 +302,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_report_fits_and_is_read(message in ".{0,6000}", warnings in prop::collection::vec(".{0,900}", 0..12), keys in prop::collection::vec("[a-z/]{0,700}", 0..20)) {
+        fn any_report_fits_and_is_read(message in ".{0,6000}", warnings in prop::collection::vec(".{0,900}", 0..12), keys in prop::collection::vec("[a-z/]{0,700}", 0..20), endpoints in prop::collection::vec(".{0,900}", 0..80)) {
             let mut report = Report::new("r");
             report.message = message;
             report.warnings = warnings;
             report.artefacts = keys.into_iter().map(|key| Artefact { key, ..Artefact::default() }).collect();
+            report.endpoints = endpoints.into_iter().map(|message| Endpoint { kind: EndpointKind::Storage, name: "s".into(), reached: false, reason: "R".into(), message }).collect();
             let text = report.to_termination_message();
             prop_assert!(text.len() <= MAX_BYTES);
             let read = Report::parse(&text).unwrap();

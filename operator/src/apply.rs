@@ -1,5 +1,6 @@
 //! The only place that writes to the API server (the Lease and the webhook's certificate apart).
 
+mod reach;
 pub(crate) mod restore;
 
 use std::time::Duration;
@@ -123,6 +124,7 @@ pub(crate) async fn apply(
             }
             Step::LabelJob(stranger) => label(ctx, target, stranger, changes).await?,
             Step::Resume { at } => resume(ctx, target, at, changes).await?,
+            Step::Reach(endpoints) => reach::reach(ctx, target, endpoints, now).await?,
             Step::Event(spec) => report(ctx, target, spec, now).await,
         }
     }

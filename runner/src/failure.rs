@@ -24,6 +24,31 @@ impl Failure {
         }
     }
 
+    /// True if it says that what was to be used can't be connected to, or does not let this user in: not
+    /// what went wrong afterwards.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(
+            self.reason,
+            "AccessDenied"
+                | "PermissionDenied"
+                | "PasswordExpired"
+                | "AuthPluginMissing"
+                | "TooManyConnections"
+                | "UnknownHost"
+                | "HostNotFound"
+                | "ConnectTimeout"
+                | "ConnectionRefused"
+                | "ConnectionFailed"
+                | "ConnectionLost"
+                | "TlsFailed"
+                | "HostKeyChanged"
+                | "UnknownDatabase"
+                | "NotFound"
+                | "DestinationNotFound"
+                | "StoreUnreachable"
+        )
+    }
+
     /// Wrong settings: a retry can't help.
     pub fn settings(message: impl Into<String>) -> Self {
         Self::new(exit::SETTINGS, "InvalidSettings", message)

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crds::report::Report;
+use crds::report::{Endpoint, EndpointKind, Report};
 
 use crate::clock::Clock;
 use crate::failure::Failure;
@@ -68,6 +68,25 @@ impl Reporter {
         let text = self.scrub.clean(warning);
         tracing::warn!("{text}");
         self.update(|r| r.warnings.push(text));
+    }
+
+    /// Notes that a Database or Storage was used, or why it could not be. The last word on it counts.
+    pub fn endpoint(&self, kind: EndpointKind, name: &str, outcome: Result<(), &Failure>) {
+        let (reason, message) = match outcome {
+            Ok(()) => (String::new(), String::new()),
+            Err(e) => (e.reason.to_owned(), self.scrub.clean(&e.message)),
+        };
+        let endpoint = Endpoint {
+            kind,
+            name: name.to_owned(),
+            reached: outcome.is_ok(),
+            reason,
+            message,
+        };
+        self.update(|r| {
+            r.endpoints.retain(|e| e.kind != kind || e.name != name);
+            r.endpoints.push(endpoint);
+        });
     }
 
     /// Sets how many bytes the dump will have, as far as the server can tell.

@@ -368,6 +368,65 @@ fn list_tells_what_each_storage_has_and_prune_applies_keep_now() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// What the report says of each Database and Storage, by name.
+fn reached(done: &common::Finished) -> Vec<String> {
+    let mut all: Vec<String> = done
+        .report
+        .endpoints
+        .iter()
+        .map(|e| {
+            assert_eq!(e.reached, e.message.is_empty(), "{e:?}");
+            let word = if e.reached { "reached" } else { &e.reason };
+            format!("{}: {word}", e.name)
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// Of what a run did not come to, and of what failed for another reason than being out of reach, nothing is said.
+#[test]
+fn a_run_tells_what_it_reached() {
+    let mut family = Family::new()
+        .with_postgres()
+        .with_disk(0)
+        .with_dav("site/reach", 0);
+    let done = family.run("nightly-28950870");
+    done.assert_good();
+    assert_eq!(
+        reached(&done),
+        ["cache", "dav", "disk", "maindb"].map(|name| format!("{name}: reached"))
+    );
+    family.secret("dav", "wrong");
+    let done = family.run("nightly-28950871");
+    done.assert_failed(4, "PermissionDenied", &["Storage dav"]);
+    assert_eq!(
+        reached(&done),
+        [
+            "cache: reached",
+            "dav: PermissionDenied",
+            "disk: reached",
+            "maindb: reached"
+        ]
+    );
+    family.secret("redis", "wrong");
+    let done = family.run("nightly-28950872");
+    done.assert_failed(3, "AccessDenied", &["Database cache"]);
+    assert_eq!(
+        reached(&done),
+        [
+            "cache: AccessDenied",
+            "dav: PermissionDenied",
+            "disk: reached"
+        ]
+    );
+    let mut family = Family::new().with_disk(0);
+    family.plan["databases"][0]["beforeScript"] = json!("exit 1");
+    let done = family.run("nightly-28950873");
+    done.assert_failed(3, "ScriptFailed", &["Database cache"]);
+    assert_eq!(reached(&done), ["disk: reached"]);
+}
+
 #[test]
 fn probe_logs_in_everywhere_and_names_all_that_is_wrong() {
     let mut family = Family::new()
@@ -390,12 +449,26 @@ fn probe_logs_in_everywhere_and_names_all_that_is_wrong() {
             done.report.message
         );
     }
+    assert_eq!(
+        reached(&done),
+        ["cache", "dav", "disk", "maindb", "shop"].map(|name| format!("{name}: reached"))
+    );
     assert!(archives(&family.disk()).is_empty());
     for secret in ["pg", "my", "redis", "dav"] {
         family.secret(secret, "wrong");
     }
     let done = family.act("nightly-probe-2", "Probe", json!({}));
     assert_ne!(done.code, Some(0));
+    assert_eq!(
+        reached(&done),
+        [
+            "cache: AccessDenied",
+            "dav: PermissionDenied",
+            "disk: reached",
+            "maindb: AccessDenied",
+            "shop: AccessDenied",
+        ]
+    );
     // The report is short: what comes last may be cut, the log has it.
     for name in ["Storage dav", "Database cache", "Database maindb"] {
         assert!(

@@ -17,4 +17,4 @@ pub mod storages;
 mod words;
 
 pub use plan::{Credential, Plan};
-pub use resolve::{ObjectKey, References, Resolved, resolve, wanted};
+pub use resolve::{ObjectKey, References, Resolved, endpoint, resolve, wanted};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::backup::{BackupBody, DatabaseRef, StorageRef};
 use crate::database::DatabaseSpec;
 use crate::legacy::BackupModelSpec;
+use crate::report::EndpointKind;
 use crate::storage::StorageSpec;
 use crate::validate::Problem;
 
@@ -136,6 +137,29 @@ pub fn wanted(body: &BackupBody) -> Vec<ObjectKey> {
     keys.sort();
     keys.dedup();
     keys
+}
+
+/// The object that the Database or Storage of this name in the plan stands for.
+pub fn endpoint(
+    body: &BackupBody,
+    references: &References,
+    kind: EndpointKind,
+    name: &str,
+) -> Option<ObjectKey> {
+    let merged = merge(body);
+    let keys: Vec<ObjectKey> = match kind {
+        EndpointKind::Database => {
+            let all = merged.databases.1.iter().flat_map(database_candidates);
+            all.filter(|k| references.databases.contains_key(k))
+                .collect()
+        }
+        EndpointKind::Storage => {
+            let all = merged.storages.1.iter().flat_map(storage_candidates);
+            all.filter(|k| references.storages.contains_key(k))
+                .collect()
+        }
+    };
+    keys.into_iter().find(|k| k.name.to_lowercase() == name)
 }
 
 /// The plan of a Backup.

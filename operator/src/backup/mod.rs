@@ -14,8 +14,9 @@ use std::sync::Arc;
 
 use crds::ScheduleStatus;
 use crds::backup::{Backup, BackupBody};
-use crds::gobackup::{Resolved, resolve};
+use crds::gobackup::{Resolved, endpoint, resolve};
 use crds::legacy::CronBackup;
+use crds::report::EndpointKind;
 use crds::request::Action;
 use crds::validate::Problem;
 use k8s_openapi::api::batch::v1::Job;
@@ -24,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use self::references::References;
-use crate::controller::{Kind, KindCondition, ManagedPaths};
+use crate::controller::{Endpoint, Kind, KindCondition, ManagedPaths};
 use crate::engine::{Object, Seed, Settings};
 
 /// Which of the two kinds.
@@ -123,6 +124,20 @@ impl Kind for Backups {
         seen: &HashSet<Box<str>>,
     ) -> HashSet<String> {
         self.references.retain(resource, scope, seen)
+    }
+
+    fn endpoint(&self, spec: &Value, kind: EndpointKind, name: &str) -> Option<Endpoint> {
+        let whole = decode(spec).ok()?;
+        let found = self.references.of(&whole.namespace, &whole.body);
+        let key = endpoint(&whole.body, &found, kind, name)?;
+        let resource = references::resources()
+            .into_iter()
+            .find(|r| r.group == key.group && r.kind == key.kind)?;
+        Some(Endpoint {
+            resource,
+            conditions: self.references.conditions(&whole.namespace, &key),
+            name: key.name,
+        })
     }
 
     fn conditions(&self, spec: &Value) -> Vec<KindCondition> {

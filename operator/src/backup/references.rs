@@ -9,6 +9,7 @@ use crds::gobackup::definition::{DATABASE_GROUP, STORAGE_GROUP};
 use crds::gobackup::{ObjectKey, wanted};
 use crds::legacy::{BackupModel, BackupModelSpec, PostgreSql, PostgreSqlSpec, S3, S3Spec};
 use crds::storage::{Storage, StorageSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::{ApiResource, DynamicObject};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -19,6 +20,8 @@ type Found = crds::gobackup::References;
 #[derive(Debug, Default)]
 pub struct References {
     namespaces: RwLock<BTreeMap<String, Found>>,
+    /// What their status says, by namespace; objects without conditions are not in it.
+    conditions: RwLock<BTreeMap<String, BTreeMap<ObjectKey, Vec<Condition>>>>,
 }
 
 /// The kinds that are watched.
@@ -73,6 +76,7 @@ impl References {
             return false;
         };
         let namespace = object.metadata.namespace.clone().unwrap_or_default();
+        self.set_conditions(&namespace, &key, object, gone);
         let mut all = self
             .namespaces
             .write()
@@ -100,6 +104,39 @@ impl References {
         }
     }
 
+    /// News of the conditions is no reason to look at a Backup again.
+    fn set_conditions(&self, namespace: &str, key: &ObjectKey, object: &DynamicObject, gone: bool) {
+        let conditions: Vec<Condition> = object
+            .data
+            .pointer("/status/conditions")
+            .filter(|_| !gone)
+            .and_then(|c| serde_json::from_value(c.clone()).ok())
+            .unwrap_or_default();
+        let mut all = self
+            .conditions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !conditions.is_empty() {
+            let here = all.entry(namespace.to_owned()).or_default();
+            here.insert(key.clone(), conditions);
+        } else if let Some(here) = all.get_mut(namespace) {
+            here.remove(key);
+            if here.is_empty() {
+                all.remove(namespace);
+            }
+        }
+    }
+
+    /// The conditions of an object as last seen.
+    pub(super) fn conditions(&self, namespace: &str, key: &ObjectKey) -> Vec<Condition> {
+        let all = self
+            .conditions
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let here = all.get(namespace);
+        here.and_then(|h| h.get(key)).cloned().unwrap_or_default()
+    }
+
     /// Drops what a list did not hold; gives the namespaces in which something went.
     pub(super) fn retain(
         &self,
@@ -108,6 +145,10 @@ impl References {
         seen: &HashSet<Box<str>>,
     ) -> HashSet<String> {
         let mut changed = HashSet::new();
+        let mut conditions = self
+            .conditions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut all = self
             .namespaces
             .write()
@@ -125,6 +166,9 @@ impl References {
             found.databases.retain(|k, _| stays(k));
             found.storages.retain(|k, _| stays(k));
             found.models.retain(|k, _| stays(k));
+            if let Some(here) = conditions.get_mut(namespace) {
+                here.retain(|k, _| stays(k));
+            }
             if found.databases.len() + found.storages.len() + found.models.len() != before {
                 changed.insert(namespace.clone());
             }

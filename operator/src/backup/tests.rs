@@ -599,3 +599,66 @@ fn fault_21_the_chart_pulls_the_tag_that_is_built() {
     assert!(deployed.contains(&format!("backup-operator:v{version}")));
     assert!(deployed.contains(&format!("backup-runner:v{version}")));
 }
+
+/// What a report calls by its name in the plan is the object that the plan was made from.
+#[test]
+fn an_endpoint_of_a_report_is_the_object_that_was_used() {
+    use crds::report::EndpointKind::{Database, Storage};
+    let rows = [
+        ("nightly", Database, "maindb", "gobackup.io", "Database"),
+        ("nightly", Storage, "bucket", "gobackup.io", "Storage"),
+        (
+            "example-cronbackup",
+            Database,
+            "example-postgresql",
+            "database.gobackup.io",
+            "PostgreSQL",
+        ),
+        (
+            "example-cronbackup",
+            Storage,
+            "example-s3",
+            "storage.gobackup.io",
+            "S3",
+        ),
+    ];
+    for (name, kind, endpoint, group, expected) in rows {
+        let (backups, spec) = world(name, "");
+        let found = backups.endpoint(&spec, kind, endpoint).unwrap();
+        assert_eq!(
+            (found.name.as_str(), found.resource.group.as_str()),
+            (endpoint, group)
+        );
+        assert_eq!(found.resource.kind, expected);
+        assert_eq!(found.conditions, []);
+    }
+    let (backups, spec) = world("nightly", "");
+    assert_eq!(backups.endpoint(&spec, Storage, "maindb"), None);
+    assert_eq!(backups.endpoint(&spec, Database, "elsewhere"), None);
+}
+
+/// Conditions are remembered as last seen, and are no reason to look at the Backups again.
+#[test]
+fn conditions_of_an_endpoint_are_remembered_and_wake_nobody() {
+    use crds::report::EndpointKind::Storage;
+    let (backups, spec) = world("nightly", "");
+    let mut bucket = documents()
+        .into_iter()
+        .find(|d| d.metadata.name.as_deref() == Some("bucket"))
+        .unwrap();
+    let condition = json!({
+        "type": "Reachable", "status": "False", "reason": "AccessDenied", "message": "m",
+        "lastTransitionTime": "2025-01-11T00:00:00Z",
+    });
+    bucket.data["status"] = json!({"conditions": [condition]});
+    assert!(!backups.set_reference(&bucket, false));
+    let seen = |backups: &Backups| {
+        let found = backups.endpoint(&spec, Storage, "bucket").unwrap();
+        serde_json::to_value(found.conditions).unwrap()
+    };
+    assert_eq!(seen(&backups), json!([condition]));
+    assert!(backups.set_reference(&bucket, true));
+    bucket.data["status"] = Value::Null;
+    assert!(backups.set_reference(&bucket, false));
+    assert_eq!(seen(&backups), json!([]));
+}

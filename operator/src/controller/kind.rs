@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crds::ScheduleStatus;
+use crds::report::EndpointKind;
 use crds::validate::Problem;
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
 
@@ -30,6 +32,17 @@ pub struct KindCondition {
     pub reason: &'static str,
     /// Cause and remedy.
     pub message: String,
+}
+
+/// A database or storage that an object refers to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Endpoint {
+    /// Its kind.
+    pub resource: ApiResource,
+    /// Its name; its namespace is the object's.
+    pub name: String,
+    /// Its conditions as last seen.
+    pub conditions: Vec<Condition>,
 }
 
 /// A scheduled kind. Every method is pure, but that what a kind refers to is looked up.
@@ -78,6 +91,11 @@ pub trait Kind: Send + Sync + 'static {
         _seen: &HashSet<Box<str>>,
     ) -> HashSet<String> {
         HashSet::new()
+    }
+
+    /// What a Database or Storage of this name in a run's report stands for, if it is there.
+    fn endpoint(&self, _spec: &Value, _kind: EndpointKind, _name: &str) -> Option<Endpoint> {
+        None
     }
 
     /// Conditions beside the engine's.

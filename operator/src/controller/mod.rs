@@ -26,7 +26,7 @@ use thiserror::Error;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub use self::kind::{Kind, KindCondition, ManagedPaths};
+pub use self::kind::{Endpoint, Kind, KindCondition, ManagedPaths};
 use self::queue::{Key, Priority, Queue};
 use self::store::{SharedStore, Store, View};
 use crate::apply::{self, ApplyError, Changes, Target, chain};

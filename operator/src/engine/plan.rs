@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
+use crds::report::{Endpoint, Report};
 use crds::request::{Action, Options};
 use crds::run::{RunNotice, RunResult, Trigger};
 use crds::schedule::Schedule;
@@ -64,6 +65,8 @@ pub enum Step {
         /// Value of the annotation, tested by the patch.
         at: String,
     },
+    /// Set the condition Reachable of what a run or request used.
+    Reach(Vec<Endpoint>),
     /// Report an event once.
     Event(EventSpec),
 }
@@ -154,6 +157,13 @@ impl Draft<'_> {
             action,
             note: note.into(),
         }));
+    }
+
+    /// What a report says of databases and storages, once its Job is at its end.
+    pub(super) fn reach(&mut self, report: &Report) {
+        if !report.endpoints.is_empty() {
+            self.steps.push(Step::Reach(report.endpoints.clone()));
+        }
     }
 
     /// True if nothing keeps runs from starting but suspension.

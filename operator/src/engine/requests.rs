@@ -364,6 +364,7 @@ fn action_job(draft: &mut Draft<'_>, id: &str) -> Option<(RequestState, String)>
         }
         outcome::Verdict::Final(closing, report) => {
             if let Some(report) = report {
+                draft.reach(&report);
                 verified(draft, &report);
             }
             let good = closing.result == RunResult::Succeeded;

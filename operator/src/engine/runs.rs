@@ -145,6 +145,9 @@ fn judge(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDiges
         Verdict::Open => progress(&mut draft.status.runs[index], pods),
         Verdict::Await(until) => draft.wake_at(until),
         Verdict::Final(mut closing, report) => {
+            if let Some(report) = &report {
+                draft.reach(report);
+            }
             let run = &mut draft.status.runs[index];
             match (&report, outcome::newest_end(pods)) {
                 (Some(report), _) => outcome::note_report(run, report),

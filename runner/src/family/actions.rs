@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use crds::report::EndpointKind;
 use crds::run::{Artefact, Verification};
 
 use super::open::{self, Closed};
@@ -359,13 +360,24 @@ pub(super) fn probe(context: &Context, family: &Family) -> Result<(), Failure> {
     let mut words = vec![];
     for storage in &family.plan.storages {
         let outcome = storages::one(context, storage).and_then(|t| probe_storage(context, &t));
+        context.reporter.endpoint(
+            EndpointKind::Storage,
+            &storage.name,
+            outcome.as_ref().map(|&()| ()),
+        );
         match outcome {
             Ok(()) => words.push(format!("Storage {}", storage.name)),
             Err(e) => wrong.push(named("Storage", &storage.name, e)),
         }
     }
     for database in &family.plan.databases {
-        match super::dump::probe(context, database) {
+        let outcome = super::dump::probe(context, database);
+        context.reporter.endpoint(
+            EndpointKind::Database,
+            &database.name,
+            outcome.as_ref().map(|&()| ()),
+        );
+        match outcome {
             Ok(()) => words.push(format!("Database {}", database.name)),
             Err(e) => wrong.push(named("Database", &database.name, e)),
         }

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crds::gobackup::plan::Database;
+use crds::report::EndpointKind;
 use crds::request::Action;
 use crds::run::Artefact;
 use secrecy::SecretString;
@@ -128,6 +129,12 @@ fn dump_one(
         })?;
     }
     let members = dump::dump(context, &family.plan.model, database, &work.path);
+    let reached = members.as_ref().map(|_| ());
+    if reached.is_ok() || reached.is_err_and(Failure::is_unreachable) {
+        context
+            .reporter
+            .endpoint(EndpointKind::Database, &database.name, reached);
+    }
     if let Some(text) = &database.after_script
         && let Err(e) = scripts::run(context, text)
     {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crds::gobackup::plan::{Place, S3, Storage};
 use crds::gobackup::run::VOLUMES_DIR;
+use crds::report::EndpointKind;
 use secrecy::SecretString;
 
 use crate::failure::Failure;
@@ -52,7 +53,13 @@ pub(super) fn open(
 ) -> Result<(Vec<Target>, Vec<Failure>), Failure> {
     let (mut targets, mut lost) = (vec![], vec![]);
     for storage in &family.plan.storages {
-        match one(context, storage) {
+        let opened = one(context, storage);
+        context.reporter.endpoint(
+            EndpointKind::Storage,
+            &storage.name,
+            opened.as_ref().map(|_| ()),
+        );
+        match opened {
             Ok(target) => targets.push(target),
             Err(e) => lost.push(e),
         }

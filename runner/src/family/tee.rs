@@ -2,12 +2,15 @@
 //! run fails in the end.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use crds::gobackup::plan::Split;
+use crds::report::EndpointKind;
 use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
 use crate::pipeline::{Stored, hex};
+use crate::report::Reporter;
 use crate::run::Context;
 use crate::store::Upload;
 use crate::verify;
@@ -24,6 +27,7 @@ const NAMES: usize = 3;
 pub(super) struct Tee {
     lanes: Vec<Lane>,
     failures: Vec<Failure>,
+    reporter: Arc<Reporter>,
     split: Option<Split>,
     /// Parts that are full.
     full: Vec<Stored>,
@@ -107,6 +111,7 @@ impl Tee {
         let mut tee = Self {
             lanes: vec![],
             failures: lost,
+            reporter: Arc::clone(&context.reporter),
             split: family.plan.split,
             full: vec![],
             hash: Sha256::new(),
@@ -149,10 +154,15 @@ impl Tee {
             reason = failure.reason,
             "the storage failed"
         );
-        self.failures.push(Failure {
+        let failure = Failure {
             message: format!("Storage {name}: {}", failure.message),
             ..failure
-        });
+        };
+        if failure.is_unreachable() {
+            self.reporter
+                .endpoint(EndpointKind::Storage, name, Err(&failure));
+        }
+        self.failures.push(failure);
     }
 
     fn part_is_full(&mut self) {

@@ -151,6 +151,7 @@ spec:
   storageRefs: [{{type: s3, name: bucket, keep: 2, timeout: 60}}, {{type: webdav, name: dav, keep: 2, timeout: 60}}]
   compressWith: {{type: gzip}}
   encodeWith: {{type: openssl, passwordSecretKeyRef: {{name: creds, key: seal}}}}
+  job: {{backoffLimit: 0}}
 ",
         pg = host("postgresql"),
         redis = host("redis"),
@@ -257,6 +258,65 @@ fn three_databases_reach_two_storages_are_kept_twice_and_come_back_equal() {
     }
 }
 
+/// Waits until the condition Reachable of an object has this status; gives it.
+fn reachable(ns: &Namespace, resource: &str, name: &str, status: &str) -> Value {
+    wait_for(&format!("Reachable of {name} is {status}"), 60, || {
+        let object = ns.get(&[resource, name])?;
+        let conditions = object["status"]["conditions"].as_array()?;
+        let found = conditions.iter().find(|c| c["type"] == "Reachable")?;
+        (found["status"] == status).then(|| found.clone())
+    })
+}
+
+/// Runs and a Probe say of each Database and Storage whether it was reached, and the operator reads no Secret for it.
+#[test]
+fn runs_and_probes_tell_what_is_reachable() {
+    servers();
+    database();
+    let ns = namespace("e2e-gobackup-reach");
+    three_databases(&ns, "site/reach");
+    let set = |key: &str, value: &str| {
+        let patch = serde_json::json!({"stringData": {key: value}}).to_string();
+        ns.kubectl(&["patch", "secret", "creds", "--type=merge", "-p", &patch])
+            .ok();
+    };
+    set("redis", "wrong");
+    ns.backup(&["run-now", "backup/nightly", "--wait", "--timeout", "3m"])
+        .code(4);
+    let cache = reachable(&ns, "databases.gobackup.io", "cache", "False");
+    assert_eq!(cache["reason"], "AccessDenied");
+    let message = cache["message"].as_str().unwrap();
+    assert!(message.contains("check the"), "{message}");
+    for name in ["bucket", "dav"] {
+        reachable(&ns, "storages.gobackup.io", name, "True");
+    }
+    let shop = ns.get(&["databases.gobackup.io", "shop"]).unwrap();
+    assert!(shop["status"].is_null(), "the run did not come to it");
+
+    set("redis", REDIS_PASSWORD);
+    set("dav", "wrong");
+    let at = chrono::DateTime::from_timestamp(unix_seconds(), 0).unwrap();
+    let request = serde_json::json!({
+        "action": "Probe", "id": "by-hand",
+        "at": at.to_rfc3339(), "expiresAt": (at + chrono::Duration::minutes(10)).to_rfc3339(),
+    });
+    let annotation = format!("batch.isekiro.com/request-0123456789={request}");
+    ns.kubectl(&["annotate", "backups.gobackup.io", "nightly", &annotation])
+        .ok();
+    let dav = reachable(&ns, "storages.gobackup.io", "dav", "False");
+    assert_eq!(dav["reason"], "PermissionDenied");
+    reachable(&ns, "storages.gobackup.io", "bucket", "True");
+    for name in ["maindb", "cache", "shop"] {
+        let found = reachable(&ns, "databases.gobackup.io", name, "True");
+        assert_eq!(found["reason"], "Reached");
+    }
+    let table = ns.kubectl(&["get", "databases,storages"]).ok().stdout;
+    assert!(
+        table.contains("REACHABLE") && !table.contains("S3cr3t"),
+        "{table}"
+    );
+}
+
 /// A `.tar.gz` without encryption is one, under that name.
 #[test]
 fn type_gzip_gives_a_real_tar_gz() {
@@ -346,5 +406,11 @@ fn the_manifest_of_the_article_runs_to_a_restored_dump() {
             &format!("{name}/postgresql/example-postgresql/my_database.sql"),
         );
         assert_eq!(loaded(servers, &dump), rows, "{name}");
+    }
+    for (resource, name) in [
+        ("postgresqls.database.gobackup.io", "example-postgresql"),
+        ("s3s.storage.gobackup.io", "example-s3"),
+    ] {
+        reachable(&ns, resource, name, "True");
     }
 }

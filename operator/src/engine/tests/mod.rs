@@ -5,6 +5,7 @@ mod accounting;
 mod claim;
 mod matrix;
 mod notices;
+mod reach;
 mod rules;
 mod scenarios;
 mod verify;
@@ -68,6 +69,7 @@ pub(super) struct World {
     pub(super) started: Vec<Seed>,
     pub(super) deleted: Vec<(String, bool)>,
     pub(super) events: Vec<EventSpec>,
+    pub(super) reached: Vec<Vec<crds::report::Endpoint>>,
     pub(super) wake: Option<DateTime<Utc>>,
     pub(super) live_reads: usize,
     pub(super) writes: usize,
@@ -94,6 +96,7 @@ impl World {
             started: vec![],
             deleted: vec![],
             events: vec![],
+            reached: vec![],
             wake: None,
             live_reads: 0,
             writes: 0,
@@ -193,6 +196,7 @@ impl World {
                     self.seen.settings.suspend = false;
                     self.seen.object.annotations.remove(crds::labels::RESUME_AT);
                 }
+                Step::Reach(endpoints) => self.reached.push(endpoints),
                 Step::Event(event) => {
                     if !self.events.contains(&event) {
                         self.events.push(event);
