@@ -271,10 +271,20 @@ fn reachable(ns: &Namespace, resource: &str, name: &str, status: &str) -> Value 
 /// Runs and a Probe say of each Database and Storage whether it was reached, and the operator reads no Secret for it.
 #[test]
 fn runs_and_probes_tell_what_is_reachable() {
-    servers();
+    fill(servers(), "reach");
     database();
     let ns = namespace("e2e-gobackup-reach");
     three_databases(&ns, "site/reach");
+    let own = r#"{"spec":{"config":{"database":"reach"}}}"#;
+    ns.kubectl(&[
+        "patch",
+        "databases.gobackup.io",
+        "maindb",
+        "--type=merge",
+        "-p",
+        own,
+    ])
+    .ok();
     let set = |key: &str, value: &str| {
         let patch = serde_json::json!({"stringData": {key: value}}).to_string();
         ns.kubectl(&["patch", "secret", "creds", "--type=merge", "-p", &patch])
