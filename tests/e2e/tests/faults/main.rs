@@ -9,6 +9,7 @@
 )]
 
 mod books;
+mod many;
 mod volume;
 
 use books::{Herd, Line};
@@ -192,6 +193,7 @@ fn each_fault_loses_and_doubles_nothing() {
     Line::heading();
     at_a_slot(&mut lines);
     lines.push(volume::full());
+    lines.push(many::killed_among_ten_thousand());
     let bad = |l: &&Line| l.lost != 0 || l.doubled != 0;
     let bad: Vec<&str> = lines.iter().filter(bad).map(|l| l.fault).collect();
     assert!(bad.is_empty(), "slots were lost or doubled under: {bad:?}");
