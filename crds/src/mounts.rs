@@ -43,6 +43,11 @@ pub struct Mounts {
 impl Mounts {
     /// Adds a key of a Secret; returns the path of its file.
     fn add(&mut self, secret: &str, key: &str, path: &str) -> String {
+        self.project(secret, key, path, None)
+    }
+
+    /// As [`Mounts::add`]; the pod starts without a key that is `optional`.
+    fn project(&mut self, secret: &str, key: &str, path: &str, optional: Option<bool>) -> String {
         self.secrets.push(VolumeProjection {
             secret: Some(SecretProjection {
                 name: secret.to_owned(),
@@ -51,7 +56,7 @@ impl Mounts {
                     path: path.to_owned(),
                     mode: None,
                 }]),
-                optional: None,
+                optional,
             }),
             ..VolumeProjection::default()
         });
@@ -179,12 +184,9 @@ impl Mounts {
     pub fn notifications(&mut self, notifications: &[Notification]) -> Vec<RunNotification> {
         let each = notifications.iter().enumerate();
         each.map(|(i, entry)| {
-            let url_file = self.add_ref(&entry.url_secret_key_ref, &format!("notify/{i}/url"));
-            if let Some(secret) = self.secrets.last_mut().and_then(|s| s.secret.as_mut()) {
-                secret.optional = Some(true);
-            }
+            let (key, path) = (&entry.url_secret_key_ref, format!("notify/{i}/url"));
             RunNotification {
-                url_file,
+                url_file: self.project(&key.name, &key.key, &path, Some(true)),
                 entry: entry.clone(),
             }
         })

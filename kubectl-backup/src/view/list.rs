@@ -60,65 +60,16 @@ pub(crate) struct Row {
     pub(crate) event: &'static str,
 }
 
-/// A column of the server's table.
-#[derive(Clone, Copy, Debug)]
-enum Column {
-    Active,
-    Age,
-    Bucket,
-    Claim,
-    Failures,
-    Keep,
-    LastEnd,
-    LastResult,
-    LastRun,
-    LastSchedule,
-    LastSuccess,
-    Name,
-    NextSchedule,
-    Reason,
-    Schedule,
-    Size,
-    Storage,
-    Suspend,
-    SuspendedSince,
-    Zone,
-}
-
-/// Their titles in small letters, in the order of [`Column`].
-const TITLES: [&str; 20] = [
-    "active",
-    "age",
-    "bucket",
-    "claim",
-    "failures",
-    "keep",
-    "last-end",
-    "last-result",
-    "last-run",
-    "last-schedule",
-    "last-success",
-    "name",
-    "next-schedule",
-    "reason",
-    "schedule",
-    "size",
-    "storage",
-    "suspend",
-    "suspended-since",
-    "zone",
-];
-
-/// Where the columns of a table are: looked for once, not with each of ten thousand rows.
+/// Where the columns of a table are, by title in small letters.
 struct Columns<'a> {
     table: &'a ServerTable,
-    places: [Option<usize>; TITLES.len()],
+    places: BTreeMap<String, usize>,
 }
 
 impl Columns<'_> {
-    fn cell(&self, row: usize, column: Column) -> String {
-        let place = self.places[column as usize];
-        match place.and_then(|i| self.table.rows[row].cells.get(i)) {
+    fn cell(&self, row: usize, title: &str) -> String {
+        let place = self.places.get(title);
+        match place.and_then(|i| self.table.rows[row].cells.get(*i)) {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) if text == "<none>" => String::new(),
             Some(Value::String(text)) => text.clone(),
@@ -126,20 +77,19 @@ impl Columns<'_> {
         }
     }
 
-    fn time(&self, row: usize, column: Column) -> Option<DateTime<Utc>> {
-        crds::time::parse_rfc3339(&self.cell(row, column))
+    fn time(&self, row: usize, title: &str) -> Option<DateTime<Utc>> {
+        crds::time::parse_rfc3339(&self.cell(row, title))
     }
 }
 
 /// The rows of a kind's table.
 pub(crate) fn rows(kind: &Kind, table: &ServerTable) -> Vec<Row> {
-    let place = |title: &str| {
-        let mut columns = table.column_definitions.iter();
-        columns.position(|c| c.name.eq_ignore_ascii_case(title))
-    };
+    let titles = table.column_definitions.iter().enumerate();
     let columns = Columns {
         table,
-        places: TITLES.map(place),
+        places: titles
+            .map(|(place, column)| (column.name.to_ascii_lowercase(), place))
+            .collect(),
     };
     (0..table.rows.len())
         .map(|index| row(kind, &columns, index))
@@ -147,13 +97,13 @@ pub(crate) fn rows(kind: &Kind, table: &ServerTable) -> Vec<Row> {
 }
 
 fn row(kind: &Kind, columns: &Columns<'_>, index: usize) -> Row {
-    let cell = |column| columns.cell(index, column);
+    let cell = |title: &str| columns.cell(index, title);
     let object = columns.table.rows[index].object.as_ref();
-    let running = cell(Column::Active).parse::<i64>().is_ok_and(|n| n > 0);
+    let running = cell("active").parse::<i64>().is_ok_and(|n| n > 0);
     let storage = [
-        (Column::Bucket, "s3://"),
-        (Column::Claim, "pvc/"),
-        (Column::Storage, "storage/"),
+        ("bucket", "s3://"),
+        ("claim", "pvc/"),
+        ("storage", "storage/"),
     ]
     .into_iter()
     .map(|(column, prefix)| (cell(column), prefix))
@@ -164,33 +114,33 @@ fn row(kind: &Kind, columns: &Columns<'_>, index: usize) -> Row {
         namespace: object
             .map(|o| o.metadata.namespace.clone())
             .unwrap_or_default(),
-        name: kind.short_name(&cell(Column::Name)),
-        schedule: cell(Column::Schedule),
-        zone: cell(Column::Zone),
+        name: kind.short_name(&cell("name")),
+        schedule: cell("schedule"),
+        zone: cell("zone"),
         status: "",
-        last_run: columns.time(index, Column::LastRun),
-        last_schedule: cell(Column::LastSchedule),
+        last_run: columns.time(index, "last-run"),
+        last_schedule: cell("last-schedule"),
         result: if running {
             "Running".to_owned()
         } else {
-            cell(Column::LastResult)
+            cell("last-result")
         },
-        next: columns.time(index, Column::NextSchedule),
-        age: cell(Column::Age),
-        size: cell(Column::Size),
-        last_end: columns.time(index, Column::LastEnd),
-        keep: cell(Column::Keep),
+        next: columns.time(index, "next-schedule"),
+        age: cell("age"),
+        size: cell("size"),
+        last_end: columns.time(index, "last-end"),
+        keep: cell("keep"),
         storage: storage.unwrap_or_default(),
-        last_success: cell(Column::LastSuccess),
-        failures: cell(Column::Failures),
-        suspended_since: columns.time(index, Column::SuspendedSince),
-        reason: cell(Column::Reason),
+        last_success: cell("last-success"),
+        failures: cell("failures"),
+        suspended_since: columns.time(index, "suspended-since"),
+        reason: cell("reason"),
         labels: object
             .map(|o| o.metadata.labels.clone())
             .unwrap_or_default(),
         event: Change::Added.word(),
     };
-    row.status = status(&row, cell(Column::Suspend) == "true", running);
+    row.status = status(&row, cell("suspend") == "true", running);
     row
 }
 

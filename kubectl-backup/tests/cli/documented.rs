@@ -4,8 +4,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
-
 use super::rights::{cluster, object};
 use super::{Ran, bare};
 
@@ -113,14 +111,7 @@ fn run(args: &[String]) -> Ran {
         "Succeeded"
     };
     fake.put(object(result));
-    fake.pod(
-        json!({
-            "metadata": { "name": "shop-2-a", "namespace": "prod", "creationTimestamp": "2026-01-02T00:00:00Z" },
-            "spec": { "containers": [{ "name": "backup" }] },
-            "status": { "containerStatuses": [{ "name": "backup", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": { "terminated": { "exitCode": 0 } } }] },
-        }),
-        "a line\n",
-    );
+    fake.ended_pod("shop-2-a");
     let home = config.directory.path();
     let model = "models: {m: {databases: {d: {type: mysql, host: h}}, storages: {s: {type: s3, bucket: b}}}}\n";
     std::fs::write(home.join("gobackup.yml"), model).unwrap();

@@ -162,6 +162,18 @@ impl Fake {
         world.pods.push(pod);
     }
 
+    /// A pod of this name in `prod` that has ended well, with one line of log.
+    pub fn ended_pod(&self, name: &str) {
+        self.pod(
+            json!({
+                "metadata": { "name": name, "namespace": "prod", "creationTimestamp": "2026-01-02T00:00:00Z" },
+                "spec": { "containers": [{ "name": "backup" }] },
+                "status": { "containerStatuses": [{ "name": "backup", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": { "terminated": { "exitCode": 0 } } }] },
+            }),
+            "a line\n",
+        );
+    }
+
     /// Ends every watch, as servers do after a while.
     pub fn hang_up(&self) {
         self.events.send(Value::Null).unwrap();

@@ -106,14 +106,7 @@ fn no_verb_asks_for_more_than_is_documented() {
     for kind in ["backups", "databases", "storages"] {
         family.0.install(kind);
     }
-    fake.pod(
-        json!({
-            "metadata": { "name": "shop-2-a", "namespace": "prod", "creationTimestamp": "2026-01-02T00:00:00Z" },
-            "spec": { "containers": [{ "name": "backup" }] },
-            "status": { "containerStatuses": [{ "name": "backup", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": { "terminated": { "exitCode": 0 } } }] },
-        }),
-        "a line\n",
-    );
+    fake.ended_pod("shop-2-a");
     let file = |name: &str, text: &str| {
         let path = config.directory.path().join(name);
         std::fs::write(&path, text).unwrap();

@@ -1,7 +1,7 @@
 //! What the kinds tell the controller, from the manifests people have.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
-use crds::request::{Action, Options};
+use crds::request::Action;
 use crds::run::{Run, RunResult, SPEC_ENV, Trigger};
 use crds::time::{parse_rfc3339, to_k8s};
 use k8s_openapi::api::core::v1::PodSpec;
@@ -65,15 +65,9 @@ fn job(kind: &Backups, spec: &Value) -> Job {
         ..Object::default()
     };
     let seed = Seed {
-        name: "nightly-28942560".into(),
-        trigger: Trigger::Schedule,
         slot: parse_rfc3339("2025-01-11T00:00:00Z"),
         scheduled_at: Some("2025-01-11T00:00:00Z".into()),
-        request_id: None,
-        action: Action::Backup,
-        options: Options::default(),
-        notice: None,
-        after_failure: false,
+        ..Seed::new("nightly-28942560", Trigger::Schedule)
     };
     kind.job(&object, spec, &seed).unwrap()
 }
@@ -506,15 +500,8 @@ fn fault_16_a_backup_never_claims_the_jobs_of_one_whose_name_begins_alike() {
             ..Object::default()
         };
         let seed = Seed {
-            name: format!("{name}-28942560"),
-            trigger: Trigger::Schedule,
             slot: parse_rfc3339("2025-01-11T00:00:00Z"),
-            scheduled_at: None,
-            request_id: None,
-            action: Action::Backup,
-            options: Options::default(),
-            notice: None,
-            after_failure: false,
+            ..Seed::new(format!("{name}-28942560"), Trigger::Schedule)
         };
         kind.job(&object, &spec, &seed).unwrap()
     };

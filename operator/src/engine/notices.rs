@@ -7,7 +7,7 @@ use chrono::Duration;
 use crds::mysql_backup::{Notification, NotificationEvent};
 use crds::names;
 use crds::report::{Report, clean};
-use crds::request::{Action, Options};
+use crds::request::Action;
 use crds::run::{MAX_MESSAGE, Run, RunNotice, RunResult, Trigger};
 use crds::schedule::Schedule;
 use crds::status::{MAX_NOTICES, PendingNotice};
@@ -18,7 +18,8 @@ use super::observed::{JobDigest, Object, PodDigest};
 use super::outcome::{self, Verdict};
 use super::overdue::{self, Case};
 use super::plan::{Draft, Seed, Step};
-use super::{slots, start};
+use super::slots;
+use super::start::{self, Bar};
 
 /// Reason of the event: receivers were not told.
 const FAILED: &str = "NotificationFailed";
@@ -244,16 +245,10 @@ fn give_up(draft: &mut Draft<'_>, notice: &PendingNotice, why: &str) {
 
 /// Plans the Job.
 fn begin(draft: &mut Draft<'_>, notice: &PendingNotice, name: String) {
-    if let Some(failure) = start::failure(draft, &name) {
-        if failure.taken {
-            let why =
-                format!("a Job named {name} that is not this object's is in the way; delete it");
-            return give_up(draft, notice, &why);
-        }
-        if failure.retry_at > draft.now {
-            let at = failure.retry_at;
-            return draft.wake_at(at);
-        }
+    match start::bar(draft, &name) {
+        Some(Bar::Taken(why)) => return give_up(draft, notice, &why),
+        Some(Bar::Later) => return,
+        None => {}
     }
     if !draft.seen.live {
         // It may have been created by a leader before.
@@ -263,15 +258,9 @@ fn begin(draft: &mut Draft<'_>, notice: &PendingNotice, name: String) {
     draft.wake_at(draft.now + RECHECK);
     let words = words(draft, notice);
     draft.steps.push(Step::CreateJob(Seed {
-        name,
-        trigger: Trigger::Manual,
-        slot: None,
-        scheduled_at: None,
-        request_id: None,
         action: Action::Notify,
-        options: Options::default(),
         notice: Some(words),
-        after_failure: false,
+        ..Seed::new(name, Trigger::Manual)
     }));
 }
 

@@ -95,11 +95,11 @@ pub struct Seed {
 }
 
 impl Seed {
-    /// A seed of no run: to see what the pods of an object would be.
-    pub fn probe() -> Self {
+    /// A backup without slot, request and options: the others name what differs.
+    pub fn new(name: impl Into<String>, trigger: Trigger) -> Self {
         Self {
-            name: "probe".into(),
-            trigger: Trigger::Manual,
+            name: name.into(),
+            trigger,
             slot: None,
             scheduled_at: None,
             request_id: None,
@@ -108,6 +108,11 @@ impl Seed {
             notice: None,
             after_failure: false,
         }
+    }
+
+    /// A seed of no run: to see what the pods of an object would be.
+    pub fn probe() -> Self {
+        Self::new("probe", Trigger::Manual)
     }
 }
 

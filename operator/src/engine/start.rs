@@ -137,15 +137,10 @@ fn start_slot(draft: &mut Draft<'_>, schedule: &Schedule, slot: DateTime<Utc>) -
     }
     let name = slot_name(draft, slot);
     let seed = Seed {
-        name,
-        trigger: Trigger::Schedule,
         slot: Some(slot),
         scheduled_at: Some(rfc3339_in(slot, schedule.zone())),
-        request_id: None,
-        action: Action::Backup,
-        options: Options::default(),
-        notice: None,
         after_failure: after_failure(draft),
+        ..Seed::new(name, Trigger::Schedule)
     };
     if let Some(deadline) = draft.seen.settings.starting_deadline {
         // Should the POST fail without an answer, the slot is looked at when it is too late.
@@ -174,15 +169,14 @@ fn after_failure(draft: &Draft<'_>) -> bool {
 pub(super) fn manual_seed(draft: &Draft<'_>, id: &str, action: Action, options: Options) -> Seed {
     let object = &draft.seen.object;
     Seed {
-        name: names::manual_name(&object.name, &object.uid, id),
-        trigger: Trigger::Manual,
-        slot: None,
-        scheduled_at: None,
         request_id: Some(id.to_owned()),
         action,
         options,
-        notice: None,
         after_failure: action == Action::Backup && after_failure(draft),
+        ..Seed::new(
+            names::manual_name(&object.name, &object.uid, id),
+            Trigger::Manual,
+        )
     }
 }
 
@@ -199,15 +193,11 @@ fn immediate(draft: &mut Draft<'_>) {
         return;
     }
     let seed = Seed {
-        name: names::immediate_name(&seen.object.name, &seen.object.uid),
-        trigger: Trigger::Immediate,
-        slot: None,
-        scheduled_at: None,
-        request_id: None,
-        action: Action::Backup,
-        options: Options::default(),
-        notice: None,
         after_failure: after_failure(draft),
+        ..Seed::new(
+            names::immediate_name(&seen.object.name, &seen.object.uid),
+            Trigger::Immediate,
+        )
     };
     create(draft, seed);
 }
@@ -233,6 +223,29 @@ pub(super) fn create(draft: &mut Draft<'_>, seed: Seed) -> Option<Hold> {
         draft.steps.push(Step::CreateJob(seed));
     }
     hold.map(|(_, hold)| hold)
+}
+
+/// What keeps a Job that is no backup from being created.
+pub(super) enum Bar {
+    /// Another's Job has the name; in words.
+    Taken(String),
+    /// It failed a moment ago; the object wakes when it is tried again.
+    Later,
+}
+
+/// Looks whether a Job of this name may be created now.
+pub(super) fn bar(draft: &mut Draft<'_>, name: &str) -> Option<Bar> {
+    let failure = failure(draft, name)?;
+    if failure.taken {
+        return Some(Bar::Taken(format!(
+            "a Job named {name} that is not this object's is in the way; delete it"
+        )));
+    }
+    let at = failure.retry_at;
+    (at > draft.now).then(|| {
+        draft.wake_at(at);
+        Bar::Later
+    })
 }
 
 pub(super) fn failure<'a>(draft: &Draft<'a>, name: &str) -> Option<&'a StartFailure> {

@@ -13,7 +13,8 @@ use crds::time::to_k8s;
 use super::observed::{JobDigest, PodDigest};
 use super::outcome::{self, Verdict};
 use super::plan::{Draft, Seed, Step};
-use super::{runs, start};
+use super::runs;
+use super::start::{self, Bar};
 
 /// `spec.verify.mode` Restore, as status says it.
 pub(super) const MODE: &str = "Restore";
@@ -95,33 +96,21 @@ fn delete(draft: &mut Draft<'_>, job: &JobDigest) {
 
 /// Plans the Job.
 fn begin(draft: &mut Draft<'_>, index: usize, name: String) {
-    if let Some(failure) = start::failure(draft, &name) {
-        if failure.taken {
-            let message =
-                format!("a Job named {name} that is not this object's is in the way; delete it");
-            return finish(draft, index, None, "NameTaken", message);
-        }
-        if failure.retry_at > draft.now {
-            let at = failure.retry_at;
-            return draft.wake_at(at);
-        }
+    match start::bar(draft, &name) {
+        Some(Bar::Taken(why)) => return finish(draft, index, None, "NameTaken", why),
+        Some(Bar::Later) => return,
+        None => {}
     }
     draft.wake_at(draft.now + RECHECK);
     let run = draft.status.runs[index].name.clone();
     draft.steps.push(Step::CreateJob(Seed {
-        name,
-        trigger: Trigger::Manual,
-        slot: None,
-        scheduled_at: None,
-        request_id: None,
         action: Action::Verify,
         options: Options {
             run: Some(run),
             mode: Some(MODE.to_owned()),
             ..Options::default()
         },
-        notice: None,
-        after_failure: false,
+        ..Seed::new(name, Trigger::Manual)
     }));
 }
 

@@ -435,15 +435,9 @@ mod tests {
             ..Object::default()
         };
         let mut seed = Seed {
-            name: "mysqlbackup-sample-28942560".into(),
-            trigger: Trigger::Schedule,
             slot: parse_rfc3339("2025-01-11T00:00:00Z"),
             scheduled_at: Some("2025-01-11T00:00:00Z".into()),
-            request_id: None,
-            action: Action::Backup,
-            options: crds::request::Options::default(),
-            notice: None,
-            after_failure: false,
+            ..Seed::new("mysqlbackup-sample-28942560", Trigger::Schedule)
         };
         change(&mut seed);
         build(&object, "batch.isekiro.com/v1", &backup.spec, &seed, RUNNER).unwrap()

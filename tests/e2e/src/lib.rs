@@ -101,6 +101,14 @@ impl Cluster {
         None
     }
 
+    /// As [`Cluster::namespace`], where Pod Security admits restricted pods alone.
+    pub fn restricted_namespace(&'static self, name: &str) -> Namespace {
+        let ns = self.namespace(name);
+        let level = "pod-security.kubernetes.io/enforce=restricted";
+        self.kubectl(&["label", "namespace", name, level]).ok();
+        ns
+    }
+
     /// A namespace of this test, gone with the returned guard.
     pub fn namespace(&'static self, name: &str) -> Namespace {
         self.kubectl(&["delete", "namespace", name, "--ignore-not-found"])

@@ -12,19 +12,6 @@ use e2e::wait::unix_seconds;
 use e2e::{Namespace, cluster, wait_for};
 use serde_json::Value;
 
-/// A namespace that admits restricted pods alone.
-fn namespace(name: &str) -> Namespace {
-    let ns = cluster().namespace(name);
-    ns.kubectl(&[
-        "label",
-        "namespace",
-        name,
-        "pod-security.kubernetes.io/enforce=restricted",
-    ])
-    .ok();
-    ns
-}
-
 /// A database of the PostgreSQL with 3,000 rows, and their sum.
 fn fill(servers: &Servers, database: &str) -> String {
     servers.sql("postgres", &format!("drop database if exists {database}"));
@@ -171,7 +158,7 @@ fn three_databases_reach_two_storages_are_kept_twice_and_come_back_equal() {
     let db = database();
     servers.redis("set hello 'wörld'");
     let hello = servers.redis("get hello");
-    let ns = namespace("e2e-gobackup-run");
+    let ns = cluster().restricted_namespace("e2e-gobackup-run");
     // The servers of a cluster that was kept up hold archives of earlier Backups, which are not this one's to prune.
     let path = format!("site/{}", unix_seconds());
     three_databases(&ns, &path);
@@ -273,7 +260,7 @@ fn reachable(ns: &Namespace, resource: &str, name: &str, status: &str) -> Value 
 fn runs_and_probes_tell_what_is_reachable() {
     fill(servers(), "reach");
     database();
-    let ns = namespace("e2e-gobackup-reach");
+    let ns = cluster().restricted_namespace("e2e-gobackup-reach");
     three_databases(&ns, "site/reach");
     let own = r#"{"spec":{"config":{"database":"reach"}}}"#;
     ns.kubectl(&[
@@ -332,7 +319,7 @@ fn runs_and_probes_tell_what_is_reachable() {
 fn type_gzip_gives_a_real_tar_gz() {
     let servers = servers();
     let rows = fill(servers, "plain");
-    let ns = namespace("e2e-gobackup-gzip");
+    let ns = cluster().restricted_namespace("e2e-gobackup-gzip");
     three_databases(&ns, "site/plain");
     for (resource, name, patch) in [
         (
@@ -376,7 +363,7 @@ fn type_gzip_gives_a_real_tar_gz() {
 fn the_manifest_of_the_article_runs_to_a_restored_dump() {
     let servers = servers();
     let rows = fill(servers, "my_database");
-    let ns = namespace("e2e-gobackup-g1");
+    let ns = cluster().restricted_namespace("e2e-gobackup-g1");
     let manifest = include_str!("../../../crds/tests/data/gobackup/g1.yaml");
     let mut ours = manifest.to_owned();
     for (theirs, address) in [

@@ -36,15 +36,7 @@ spec:
 /// A namespace that admits restricted pods alone, with a database user and a volume.
 fn prepare(name: &str) -> (Namespace, PathBuf) {
     database();
-    let ns = cluster().namespace(name);
-    cluster()
-        .kubectl(&[
-            "label",
-            "namespace",
-            name,
-            "pod-security.kubernetes.io/enforce=restricted",
-        ])
-        .ok();
+    let ns = cluster().restricted_namespace(name);
     let volume = ns.volume("data");
     ns.secret(
         "db",

@@ -18,14 +18,7 @@ const ROWS: &str = "select id, txt, hex(b), total, ts from shop.t order by id";
 
 fn prepare(name: &str) -> (Namespace, std::path::PathBuf) {
     database();
-    let ns = cluster().namespace(name);
-    ns.kubectl(&[
-        "label",
-        "namespace",
-        name,
-        "pod-security.kubernetes.io/enforce=restricted",
-    ])
-    .ok();
+    let ns = cluster().restricted_namespace(name);
     let volume = ns.volume("data");
     ns.secret(
         "db",

@@ -170,19 +170,15 @@ impl World {
                 Step::LabelJob(stranger) => {
                     self.seen.strangers.retain(|s| s.uid != stranger.uid);
                     let seed = Seed {
-                        name: stranger.name.to_string(),
-                        trigger: if stranger.scheduled_at.is_some() {
-                            Trigger::Schedule
-                        } else {
-                            Trigger::Manual
-                        },
                         slot: stranger.scheduled_at.as_deref().map(t),
-                        scheduled_at: None,
-                        request_id: None,
-                        action: Action::Backup,
-                        options: crds::request::Options::default(),
-                        notice: None,
-                        after_failure: false,
+                        ..Seed::new(
+                            stranger.name.to_string(),
+                            if stranger.scheduled_at.is_some() {
+                                Trigger::Schedule
+                            } else {
+                                Trigger::Manual
+                            },
+                        )
                     };
                     let job = self.job_of(&seed);
                     self.seen.jobs.push(job);
@@ -252,6 +248,17 @@ impl World {
 
     /// The Job of this slot or name ends.
     pub(super) fn finish(&mut self, name: &str, good: bool) -> &mut Self {
+        let end = Ended {
+            exit_code: i32::from(!good),
+            reason: if good { "Completed" } else { "Error" }.into(),
+            message: "".into(),
+            at: Some(self.now),
+        };
+        self.leave(name, good, Some(end))
+    }
+
+    /// The Job of this name ends, its pod with `end`, or gone without a word.
+    pub(super) fn leave(&mut self, name: &str, good: bool, end: Option<Ended>) -> &mut Self {
         let now = self.now;
         let job = self
             .seen
@@ -276,13 +283,8 @@ impl World {
             created: now,
             started: true,
             trouble: None,
-            ended: Some(Ended {
-                exit_code: i32::from(!good),
-                reason: if good { "Completed" } else { "Error" }.into(),
-                message: "".into(),
-                at: Some(now),
-            }),
-            gone: false,
+            gone: end.is_none(),
+            ended: end,
         });
         self.settle();
         self

@@ -46,38 +46,20 @@ struct End {
 /// The newest run's Job fails, its pod having left this.
 fn fails(world: &mut World, end: Option<End>) {
     let name = world.newest().name.clone();
-    let now = world.now;
-    let job = world.seen.jobs.iter_mut().find(|j| *j.name == *name);
-    let job = job.unwrap();
-    job.outcome = JobOutcome::Failed {
-        at: now,
-        reason: "BackoffLimitExceeded".into(),
-        message: "".into(),
-    };
-    let uid = job.uid.clone();
-    world.seen.pods.push(PodDigest {
-        name: "p".into(),
-        uid: format!("pod-{uid}").into(),
-        job_uid: uid,
-        created: now,
-        started: true,
-        trouble: None,
-        gone: end.is_none(),
-        ended: end.map(|end| {
-            let mut report = Report::new(&name);
-            report.good = end.good;
-            report.phase = end.phase.into();
-            report.notified = end.notified;
-            report.reason = "AccessDenied".into();
-            Ended {
-                exit_code: 137,
-                reason: end.reason.into(),
-                message: report.to_termination_message().into(),
-                at: Some(now),
-            }
-        }),
+    let end = end.map(|end| {
+        let mut report = Report::new(&name);
+        report.good = end.good;
+        report.phase = end.phase.into();
+        report.notified = end.notified;
+        report.reason = "AccessDenied".into();
+        Ended {
+            exit_code: 137,
+            reason: end.reason.into(),
+            message: report.to_termination_message().into(),
+            at: Some(world.now),
+        }
     });
-    world.settle();
+    world.leave(&name, false, end);
 }
 
 fn finish_notices(world: &mut World, good: bool) {
@@ -299,6 +281,10 @@ fn an_overdue_object_is_told_once_until_a_good_run() {
     let first = ("Overdue", "2025-01-01T01:00:00Z");
     assert_eq!(told(&world), pairs(&[first]));
     finish_notices(&mut world, true);
+    assert!(world.seen.status.overdue_notified_time.is_some());
+    assert_eq!(world.seen.status.notices, vec![]);
+    // The name of a Job that is still there would hide that it is told again.
+    world.seen.jobs.retain(|j| j.action != Action::Notify);
     world.live_to(t("2025-01-01T04:30:00Z"));
     assert_eq!(told(&world), pairs(&[first]));
     world.finish_all();

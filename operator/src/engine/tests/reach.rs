@@ -24,30 +24,15 @@ fn end(world: &mut World) {
     report.good = Some(false);
     report.reason = "AccessDenied".into();
     report.endpoints = endpoints();
-    let (now, text) = (world.now, report.to_termination_message());
-    let job = world.seen.jobs.iter_mut().find(|j| j.is_active()).unwrap();
-    job.outcome = JobOutcome::Failed {
-        at: now,
-        reason: "BackoffLimitExceeded".into(),
-        message: "".into(),
+    let job = world.seen.jobs.iter().find(|j| j.is_active()).unwrap();
+    let name = job.name.to_string();
+    let end = Ended {
+        exit_code: 3,
+        reason: "Error".into(),
+        message: report.to_termination_message().into(),
+        at: Some(world.now),
     };
-    let uid = job.uid.clone();
-    world.seen.pods.push(PodDigest {
-        name: "p".into(),
-        uid: format!("pod-{uid}").into(),
-        job_uid: uid,
-        created: now,
-        started: true,
-        trouble: None,
-        ended: Some(Ended {
-            exit_code: 3,
-            reason: "Error".into(),
-            message: text.into(),
-            at: Some(now),
-        }),
-        gone: false,
-    });
-    world.settle();
+    world.leave(&name, false, Some(end));
 }
 
 #[test]

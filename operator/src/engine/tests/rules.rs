@@ -826,15 +826,8 @@ fn rule_43_start_times_order_history_and_none_is_newest() {
         ("c", None),
     ] {
         let seed = Seed {
-            name: name.into(),
-            trigger: Trigger::Manual,
-            slot: None,
-            scheduled_at: None,
             request_id: Some(name.into()),
-            action: Action::Backup,
-            options: crds::request::Options::default(),
-            notice: None,
-            after_failure: false,
+            ..Seed::new(name, Trigger::Manual)
         };
         let mut job = world.job_of(&seed);
         job.started = started.map(t);

@@ -495,15 +495,8 @@ fn a_late_job_of_a_slot_that_was_given_up_is_counted_once() {
     world.at("2025-01-01T01:05:00Z");
     assert_eq!(world.seen.status.totals.unwrap().missed, 1);
     let seed = Seed {
-        name: "shop-late".into(),
-        trigger: Trigger::Schedule,
         slot: Some(t("2025-01-01T01:00:00Z")),
-        scheduled_at: None,
-        request_id: None,
-        action: Action::Backup,
-        options: crds::request::Options::default(),
-        notice: None,
-        after_failure: false,
+        ..Seed::new("shop-late", Trigger::Schedule)
     };
     let job = world.job_of(&seed);
     world.seen.jobs.push(job);

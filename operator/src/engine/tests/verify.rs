@@ -36,39 +36,13 @@ fn compared(world: &mut World, name: &str, passed: bool, message: &str) {
         time: to_k8s(world.now),
         message: message.into(),
     });
-    let (now, text) = (world.now, report.to_termination_message());
-    let job = world
-        .seen
-        .jobs
-        .iter_mut()
-        .find(|j| *j.name == *name)
-        .unwrap();
-    job.outcome = if passed {
-        JobOutcome::Complete { at: now }
-    } else {
-        JobOutcome::Failed {
-            at: now,
-            reason: "BackoffLimitExceeded".into(),
-            message: "".into(),
-        }
+    let end = Ended {
+        exit_code: if passed { 0 } else { 5 },
+        reason: "Completed".into(),
+        message: report.to_termination_message().into(),
+        at: Some(world.now),
     };
-    let uid = job.uid.clone();
-    world.seen.pods.push(PodDigest {
-        name: "v".into(),
-        uid: format!("pod-{uid}").into(),
-        job_uid: uid,
-        created: now,
-        started: true,
-        trouble: None,
-        ended: Some(Ended {
-            exit_code: if passed { 0 } else { 5 },
-            reason: "Completed".into(),
-            message: text.into(),
-            at: Some(now),
-        }),
-        gone: false,
-    });
-    world.settle();
+    world.leave(name, passed, Some(end));
 }
 
 fn verify_job(run: &str) -> String {
