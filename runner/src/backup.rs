@@ -127,14 +127,11 @@ fn twin(
 /// class), its length must do, and the run is never called read back.
 fn read_back(
     context: &Context,
-    upload: &dyn Upload,
+    upload: &mut dyn Upload,
     key: &str,
     stored: &Stored,
 ) -> Result<bool, Failure> {
-    let compared = upload
-        .read_back()
-        .and_then(|reader| verify::compare(key, reader, stored));
-    match compared {
+    match verify::equal(key, upload.measure(), stored) {
         Err(e) if e.reason == "PermissionDenied" && upload.stored_size() == Some(stored.bytes) => {
             context.reporter.warn(&format!(
                 "{key} was stored with its full length but could not be read back: {e}"

@@ -5,6 +5,7 @@
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
 
 use crds::mysql_backup::Compression;
 use sha2::{Digest, Sha256};
@@ -18,6 +19,11 @@ use crate::store::Upload;
 const CHUNK: usize = 256 * 1024;
 /// Chunks in all.
 const CHUNKS: usize = 16;
+
+/// A read of fewer bytes found the pipe nearly empty.
+const SHORT: usize = 64 * 1024;
+/// A client that writes 150 MB a second fills 64 KiB in it, the smallest of pipes.
+const NAP: Duration = Duration::from_micros(300);
 
 /// Bytes that went by, for progress.
 #[derive(Debug, Default)]
@@ -96,7 +102,6 @@ fn read(
     let mut reader = DumpReader::default();
     let mut bytes = 0;
     while let Ok(mut chunk) = spare.recv() {
-        chunk.clear();
         let n = fill(&mut input, &mut chunk)?;
         if n == 0 {
             break;
@@ -116,9 +121,27 @@ fn read(
     })
 }
 
-/// Reads until the chunk is full or the input ends: a pipe gives 64 KiB at most at a time.
+/// Reads until the chunk is full or the input ends. A client writes 4 KiB at a time: who waits for
+/// it in `read` is woken for each, at the cost of both; so a short read is followed by a nap, in
+/// which the pipe fills.
 fn fill(input: &mut impl Read, chunk: &mut Vec<u8>) -> io::Result<usize> {
-    input.take(CHUNK as u64).read_to_end(chunk)
+    chunk.resize(CHUNK, 0);
+    let mut filled = 0;
+    while filled < CHUNK {
+        match input.read(&mut chunk[filled..]) {
+            Ok(0) => break,
+            Ok(n) => {
+                filled += n;
+                if n < SHORT && filled < CHUNK {
+                    std::thread::sleep(NAP);
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    chunk.truncate(filled);
+    Ok(filled)
 }
 
 fn store(

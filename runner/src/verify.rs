@@ -38,7 +38,15 @@ pub fn measure(mut reader: impl Read) -> io::Result<Stored> {
 /// # Errors
 /// It differs, or can't be read.
 pub fn compare(key: &str, reader: impl Read, sent: &Stored) -> Result<(), Failure> {
-    let read = measure(reader).map_err(|e| {
+    equal(key, measure(reader), sent)
+}
+
+/// What was read of `key` equals what was sent.
+///
+/// # Errors
+/// It differs, or could not be read.
+pub fn equal(key: &str, read: io::Result<Stored>, sent: &Stored) -> Result<(), Failure> {
+    let read = read.map_err(|e| {
         e.downcast::<Failure>().unwrap_or_else(|e| {
             Failure::store("NotReadBack", format!("{key} could not be read back: {e}"))
         })

@@ -2,6 +2,7 @@
 //! and publishes it only if nothing is there yet.
 
 pub mod cloud;
+mod flusher;
 pub mod ftp;
 mod object;
 mod s3;
@@ -11,12 +12,14 @@ mod uploads;
 mod volume;
 pub mod webdav;
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use chrono::{DateTime, Utc};
 
 use crate::failure::Failure;
+use crate::pipeline::Stored;
 use crate::settings::Destination;
+use crate::verify;
 
 pub use object::ObjectStore;
 pub use volume::VolumeStore;
@@ -128,6 +131,15 @@ pub trait Upload: Send {
     /// # Errors
     /// The store refuses.
     fn read_back(&self) -> Result<Box<dyn Read + Send>, Failure>;
+
+    /// Length and SHA-256 of what was closed, read past caches; a store that can read while more
+    /// is written has done most of it by then.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn measure(&mut self) -> io::Result<Stored> {
+        verify::measure(self.read_back().map_err(io::Error::other)?)
+    }
 
     /// Length of what was closed, where the store says it without giving the bytes.
     fn stored_size(&self) -> Option<u64> {

@@ -4,16 +4,17 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 use rustix::fs::{Advice, CWD, RenameFlags, Timespec, Timestamps, UTIME_NOW};
 
 use chrono::{DateTime, Utc};
 
+use super::flusher::{Flusher, ReadBack};
 use super::{Attempt, Entry, Store, Upload, key_in};
 use crate::failure::Failure;
+use crate::pipeline::Stored;
+use crate::verify;
 
 /// Temporaries and marks of the runner begin so; listings leave them out.
 const OWN: &str = ".backup-runner.";
@@ -21,8 +22,6 @@ const OWN: &str = ".backup-runner.";
 const DEAD_AFTER_SECONDS: i64 = 15 * 60;
 /// Marks are kept for so long.
 const MARK_SECONDS: i64 = 7 * 24 * 3600;
-/// So many bytes are written before they are made durable.
-const FLUSH: usize = 16 << 20;
 /// Magic number of overlayfs: the root of a container, which dies with it.
 const OVERLAYFS: i64 = 0x794c_7630;
 
@@ -139,11 +138,13 @@ impl Store for VolumeStore {
             .open(&temporary)
             .map_err(|e| failure("creating", &temporary, &e))?;
         temporaries.push(temporary.clone());
-        let flusher = Flusher::start(&file).map_err(|e| failure("opening", &temporary, &e))?;
+        let flusher =
+            Flusher::start(&file, &temporary).map_err(|e| failure("opening", &temporary, &e))?;
         Ok(Box::new(VolumeUpload {
             file,
+            bytes: 0,
             flusher: Some(flusher),
-            unflushed: 0,
+            back: None,
             temporary,
             target,
             directory,
@@ -300,41 +301,14 @@ fn files(path: &Path) -> Result<Vec<(String, std::fs::Metadata)>, Failure> {
     Ok(found)
 }
 
-/// Makes what was written durable while more is written, so that little is left to wait for at the
-/// end. It shares the upload's open file, whose write errors the system tells once: who closes the
-/// upload must hear of them here.
-struct Flusher {
-    wake: SyncSender<()>,
-    thread: JoinHandle<io::Result<()>>,
-}
-
-impl Flusher {
-    fn start(file: &File) -> io::Result<Self> {
-        let file = file.try_clone()?;
-        let (wake, woken) = sync_channel(1);
-        let thread = std::thread::spawn(move || {
-            for () in woken {
-                file.sync_data()?;
-            }
-            Ok(())
-        });
-        Ok(Self { wake, thread })
-    }
-
-    fn end(self) -> io::Result<()> {
-        drop(self.wake);
-        self.thread
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the flushing thread panicked")))
-    }
-}
-
 struct VolumeUpload {
     file: File,
+    /// Bytes written.
+    bytes: u64,
     /// Until it is closed.
     flusher: Option<Flusher>,
-    /// Bytes since the flusher was woken.
-    unflushed: usize,
+    /// From then on.
+    back: Option<ReadBack>,
     temporary: PathBuf,
     target: PathBuf,
     directory: PathBuf,
@@ -346,22 +320,19 @@ impl Upload for VolumeUpload {
         self.file
             .write_all(data)
             .map_err(|e| failure("writing", &self.target, &e))?;
-        self.unflushed += data.len();
-        if self.unflushed >= FLUSH
-            && let Some(flusher) = &self.flusher
-            && flusher.wake.try_send(()).is_ok()
-        {
-            self.unflushed = 0;
+        self.bytes += data.len() as u64;
+        if let Some(flusher) = &mut self.flusher {
+            flusher.wrote(self.bytes);
         }
         Ok(())
     }
 
     fn close(&mut self) -> Result<(), Failure> {
-        self.flusher
-            .take()
-            .map_or(Ok(()), Flusher::end)
-            .and_then(|()| self.file.sync_all())
-            .map_err(|e| failure("writing", &self.target, &e))
+        let failed = |e| failure("writing", &self.target, &e);
+        if let Some(flusher) = self.flusher.take() {
+            self.back = Some(flusher.end().map_err(failed)?);
+        }
+        self.file.sync_all().map_err(failed)
     }
 
     fn read_back(&self) -> Result<Box<dyn Read + Send>, Failure> {
@@ -371,6 +342,15 @@ impl Upload for VolumeUpload {
             file,
             path: self.target.clone(),
         }))
+    }
+
+    fn measure(&mut self) -> io::Result<Stored> {
+        match self.back.take() {
+            Some(back) => back
+                .finish()
+                .map_err(|e| io::Error::other(failure("reading back", &self.target, &e))),
+            None => verify::measure(self.read_back().map_err(io::Error::other)?),
+        }
     }
 
     fn publish(&mut self) -> Result<bool, Failure> {
