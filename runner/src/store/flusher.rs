@@ -76,7 +76,6 @@ pub(super) struct ReadBack {
     file: io::Result<File>,
     hash: Sha256,
     bytes: u64,
-    buffer: Vec<u8>,
 }
 
 impl ReadBack {
@@ -85,7 +84,6 @@ impl ReadBack {
             file: File::open(path),
             hash: Sha256::new(),
             bytes: 0,
-            buffer: vec![0; BLOCK],
         }
     }
 
@@ -93,15 +91,17 @@ impl ReadBack {
     /// can be dropped from the cache. A failure is kept for [`ReadBack::finish`].
     fn read_to(&mut self, end: u64) {
         let Ok(file) = &self.file else { return };
+        // Not kept: a split archive has many files.
+        let mut buffer = vec![0; BLOCK];
         let _ = fadvise(file, self.bytes, None, Advice::DontNeed);
         while self.bytes < end {
             let most = usize::try_from(end - self.bytes)
                 .unwrap_or(BLOCK)
                 .min(BLOCK);
-            match file.read_at(&mut self.buffer[..most], self.bytes) {
+            match file.read_at(&mut buffer[..most], self.bytes) {
                 Ok(0) => break,
                 Ok(n) => {
-                    self.hash.update(&self.buffer[..n]);
+                    self.hash.update(&buffer[..n]);
                     self.bytes += n as u64;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
