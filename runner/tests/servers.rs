@@ -15,7 +15,11 @@ const USERS: &str =
 
 fn certificates() -> &'static Certificates {
     static MADE: OnceLock<Certificates> = OnceLock::new();
-    MADE.get_or_init(Certificates::make)
+    MADE.get_or_init(|| {
+        let made = Certificates::make();
+        common::remove_with_this_process(made.dir.path());
+        made
+    })
 }
 
 fn options(certificate: &str) -> [String; 3] {

@@ -169,6 +169,7 @@ impl MariaDb {
     /// For statics, which are never dropped.
     pub fn end_with_process(&self) {
         end_with_this_process(self.child.id());
+        remove_with_this_process(self.dir.path());
     }
 
     pub fn try_sql(&self, sql: &str) -> Result<String, String> {
@@ -266,14 +267,30 @@ pub fn fixture() -> &'static MariaDb {
 }
 
 /// A small watcher outside this process ends `pid` when this process is gone.
-#[expect(clippy::zombie_processes, reason = "the watcher outlives this process")]
 pub fn end_with_this_process(pid: u32) {
+    after_this_process(&format!("kill -9 {pid}"), Path::new("/"));
+}
+
+/// Statics are never dropped: a watcher removes what a server kept in one of them leaves. A server
+/// that is being ended meanwhile may still write.
+pub fn remove_with_this_process(directory: &Path) {
+    after_this_process(
+        "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.3; rm -rf \"$1\" && [ ! -e \"$1\" ] && break; done",
+        directory,
+    );
+}
+
+/// Runs `script`, whose `$1` is `path`, when this process is gone.
+#[expect(clippy::zombie_processes, reason = "the watcher outlives this process")]
+fn after_this_process(script: &str, path: &Path) {
     Command::new("sh")
         .arg("-c")
         .arg(format!(
-            "while [ -d /proc/{me} ]; do sleep 0.3; done; kill -9 {pid}",
+            "while [ -d /proc/{me} ]; do sleep 0.3; done; {script}",
             me = std::process::id()
         ))
+        .arg("sh")
+        .arg(path)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

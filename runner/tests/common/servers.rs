@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use super::{end_with_this_process, free_port};
+use super::{end_with_this_process, free_port, remove_with_this_process};
 
 /// Passwords with what broke the original: blanks, `$`, colons, backslashes.
 pub const POSTGRES_PASSWORD: &str = "S3cr3t-marker $x:y\\z";
@@ -37,6 +37,7 @@ pub fn spawn(command: &mut Command) {
 /// A directory that lives as long as the process.
 pub fn directory(name: &str) -> PathBuf {
     let dir = tempfile::Builder::new().prefix(name).tempdir().unwrap();
+    remove_with_this_process(dir.path());
     dir.keep()
 }
 
