@@ -1,5 +1,7 @@
 //! Jobs, pods and objects cut to what a plan needs. PURE.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use crds::labels;
 use crds::report::{MAX_BYTES, clean};
@@ -19,26 +21,41 @@ use crate::engine::{Ended, JobDigest, JobOutcome, Object, PodDigest, Stranger};
 /// Annotations whose prefix is ours, and only so long, are kept.
 const MAX_ANNOTATION: usize = 8 * 1024;
 
-/// A user's object as the store keeps it.
+/// A user's object as the store keeps it. Its serialised names are short because each object has
+/// its own copy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
+    #[serde(rename = "o")]
     pub(crate) object: KeptMeta,
+    #[serde(rename = "v")]
     pub(crate) resource_version: String,
+    #[serde(rename = "s")]
     pub(crate) spec: Value,
+    #[serde(rename = "t")]
     pub(crate) status: Value,
 }
 
 /// [`Object`] without its kind, which the store knows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct KeptMeta {
+    #[serde(rename = "s")]
     namespace: String,
+    #[serde(rename = "n")]
     name: String,
+    #[serde(rename = "u")]
     uid: String,
+    #[serde(rename = "g", skip_serializing_if = "Option::is_none")]
     generation: Option<i64>,
+    #[serde(rename = "c")]
     created: DateTime<Utc>,
+    #[serde(rename = "d", skip_serializing_if = "std::ops::Not::not")]
     deleting: bool,
-    annotations: std::collections::BTreeMap<String, String>,
+    #[serde(rename = "a", skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: BTreeMap<String, String>,
+    #[serde(rename = "e", skip_serializing_if = "Option::is_none")]
     schedule_edited: Option<DateTime<Utc>>,
+    #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
     suspend_edited: Option<(DateTime<Utc>, String)>,
 }
 

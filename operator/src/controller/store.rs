@@ -26,6 +26,13 @@ struct Entry {
     series: Option<Arc<Series>>,
 }
 
+/// Appends without spare room: most objects have one Job, and the first push of a vector makes room
+/// for four.
+fn append<T>(list: &mut Vec<T>, item: T) {
+    list.reserve_exact(1);
+    list.push(item);
+}
+
 impl Entry {
     fn is_in(&self, scope: Option<&str>) -> bool {
         scope.is_none_or(|namespace| *self.namespace == *namespace)
@@ -54,6 +61,8 @@ pub(crate) struct View {
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     entries: Mutex<HashMap<Key, Entry>>,
+    /// Where objects become text, so that each is kept in a piece of its exact size.
+    text: Mutex<Vec<u8>>,
 }
 
 impl Store {
@@ -85,8 +94,10 @@ impl Store {
             }
             entry.resource_version = kept.resource_version.as_str().into();
             entry.namespace = kept.namespace().into();
-            let bytes = serde_json::to_vec(kept).unwrap_or_default();
-            entry.object = Some((kind, bytes.into()));
+            let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+            text.clear();
+            let written = serde_json::to_writer(&mut *text, kept);
+            entry.object = written.ok().map(|()| (kind, text.as_slice().into()));
             entry.series = None;
             true
         })
@@ -115,7 +126,7 @@ impl Store {
                 Some(old) if !old.is_active() && job.is_active() => return false,
                 Some(old) if *old == job => return false,
                 Some(old) => *old = job,
-                None => entry.jobs.push(job),
+                None => append(&mut entry.jobs, job),
             }
             entry.jobs.shrink_to_fit();
             true
@@ -149,7 +160,7 @@ impl Store {
                     news
                 }
                 None => {
-                    entry.pods.push(pod);
+                    append(&mut entry.pods, pod);
                     true
                 }
             }
@@ -188,7 +199,8 @@ impl Store {
     }
 
     /// Replaces the Jobs of an object by what a live list said.
-    pub(crate) fn set_jobs(&self, uid: &str, jobs: Vec<JobDigest>) {
+    pub(crate) fn set_jobs(&self, uid: &str, mut jobs: Vec<JobDigest>) {
+        jobs.shrink_to_fit();
         self.entry(uid, |entry| entry.jobs = jobs);
     }
 
@@ -205,7 +217,7 @@ impl Store {
             }
             let news = !entry.strangers.contains(&stranger);
             entry.strangers.retain(|s| s.uid != stranger.uid);
-            entry.strangers.push(stranger);
+            append(&mut entry.strangers, stranger);
             news
         })
     }
