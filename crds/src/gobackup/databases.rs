@@ -61,6 +61,20 @@ pub struct Outcome {
     pub warnings: Vec<String>,
 }
 
+impl Outcome {
+    /// The same in other words.
+    pub(super) fn map(self, word: impl Fn(&str) -> String) -> Self {
+        let problems = self.problems.into_iter().map(|p| {
+            let (path, message) = (word(&p.path), word(&p.message));
+            Problem { path, message }
+        });
+        Self {
+            problems: problems.collect(),
+            warnings: self.warnings.iter().map(|w| word(w)).collect(),
+        }
+    }
+}
+
 /// The plan of one Database; `None` if problems keep it from being dumped. `mounted` tells
 /// whether a path lies on a volume of the pod.
 pub fn plan(

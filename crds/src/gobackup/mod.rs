@@ -3,8 +3,9 @@
 //!
 //! [`fields::merge`] finds the fields wherever a generation had them, [`resolve::wanted`] names
 //! the objects to look up, [`resolve::resolve`] makes the plan, [`run::with_files`] turns its
-//! secrets into mounted files.
+//! secrets into mounted files. [`alone`] judges one object by itself.
 
+pub mod alone;
 pub mod archive;
 pub mod databases;
 pub mod definition;

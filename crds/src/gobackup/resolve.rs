@@ -12,7 +12,7 @@ use crate::validate::Problem;
 use super::definition::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
 use super::fields::{Merged, merge};
 use super::plan::{Credential, Plan};
-use super::words::{problem, text};
+use super::words::{as_postgresql, as_s3, problem, text};
 use super::{archive, databases, storages};
 
 /// An object that a Backup may refer to, in the Backup's namespace.
@@ -172,6 +172,21 @@ pub fn resolve(
     body: &BackupBody,
     references: &References,
 ) -> Result<Resolved, Unresolved> {
+    let (resolved, bad) = judge(name, namespace, body, references);
+    if bad == Unresolved::default() {
+        Ok(resolved)
+    } else {
+        Err(bad)
+    }
+}
+
+/// The plan as far as there is one, and what is missing or wrong.
+pub(super) fn judge(
+    name: &str,
+    namespace: &str,
+    body: &BackupBody,
+    references: &References,
+) -> (Resolved, Unresolved) {
     let mut bad = Unresolved::default();
     let mut warnings = vec![];
     let mut merged = merge(body);
@@ -226,14 +241,7 @@ pub fn resolve(
         before_script: merged.before_script.clone(),
         after_script: merged.after_script.clone(),
     };
-    if let Some((path, with)) = &merged.encode
-        && text(with.password.as_deref()).is_some()
-        && with.password_secret_key_ref.is_none()
-    {
-        warnings.push(format!(
-            "{path}.password is plain text that anyone who can read this object sees; use passwordSecretKeyRef"
-        ));
-    }
+    warnings.extend(plain_password(&merged));
     let own_image = body
         .spec
         .iter()
@@ -252,11 +260,16 @@ pub fn resolve(
             "spec.persistence has no effect: what is kept is read from the storages".to_owned(),
         );
     }
-    if bad == Unresolved::default() {
-        Ok(Resolved { plan, warnings })
-    } else {
-        Err(bad)
-    }
+    (Resolved { plan, warnings }, bad)
+}
+
+/// The warning of a password that stands in the object.
+pub(super) fn plain_password(merged: &Merged) -> Option<String> {
+    let (path, with) = merged.encode.as_ref()?;
+    let plain = text(with.password.as_deref()).is_some() && with.password_secret_key_ref.is_none();
+    plain.then(|| format!(
+        "{path}.password is plain text that anyone who can read this object sees; use passwordSecretKeyRef"
+    ))
 }
 
 /// `path` is `directory` or below it.
@@ -305,13 +318,16 @@ fn find_databases(
         };
         let found = database_candidates(reference)
             .into_iter()
-            .find_map(|key| references.databases.get(&key));
-        let Some(spec) = found else {
+            .find_map(|key| Some((key.kind, references.databases.get(&key)?)));
+        let Some((kind, spec)) = found else {
             bad.missing
                 .push(missing(path, "Database", &name, namespace));
             continue;
         };
-        let (plan, outcome) = databases::plan(&name, spec, mounted);
+        let (plan, mut outcome) = databases::plan(&name, spec, mounted);
+        if kind == "PostgreSQL" {
+            outcome = outcome.map(|text| as_postgresql(text, &name));
+        }
         bad.problems.extend(outcome.problems);
         warnings.extend(outcome.warnings);
         if plans.iter().any(|p| p.name == name.to_lowercase()) {
@@ -348,12 +364,15 @@ fn find_storages(
         };
         let found = storage_candidates(reference)
             .into_iter()
-            .find_map(|key| references.storages.get(&key));
-        let Some(spec) = found else {
+            .find_map(|key| Some((key.kind, references.storages.get(&key)?)));
+        let Some((kind, spec)) = found else {
             bad.missing.push(missing(path, "Storage", &name, namespace));
             continue;
         };
-        let (plan, outcome) = storages::plan(&name, spec, reference, mounted);
+        let (plan, mut outcome) = storages::plan(&name, spec, reference, mounted);
+        if kind == "S3" {
+            outcome = outcome.map(|text| as_s3(text, &name));
+        }
         bad.problems.extend(outcome.problems);
         warnings.extend(outcome.warnings);
         if plans.iter().any(|p| p.name == name.to_lowercase()) {

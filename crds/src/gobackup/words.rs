@@ -46,6 +46,54 @@ pub(super) fn secret_key(reference: &SecretKeyRef) -> Credential {
     }
 }
 
+/// A sentence about a Database, said of the PostgreSQL it was made from.
+pub(super) fn as_postgresql(text: &str, name: &str) -> String {
+    let pairs = [
+        ("spec.config.args", "spec.additionalOptions"),
+        ("spec.config.", "spec."),
+        (
+            "or set all_databases: true",
+            "or write a Database of type postgresql with all_databases: true",
+        ),
+        (
+            "; use password_ref",
+            "; write a Database of type postgresql with password_ref",
+        ),
+    ];
+    reworded(text, &format!("Database {name}:"), "PostgreSQL", &pairs)
+}
+
+/// A sentence about a Storage, said of the S3 it was made from.
+pub(super) fn as_s3(text: &str, name: &str) -> String {
+    let pairs = [
+        ("spec.config.account_id", "spec.endpoint"),
+        ("spec.config.secret_access_key ", "spec.secretAccessKey "),
+        ("spec.config.", "spec."),
+        ("spec.config", "spec"),
+        (
+            "access_key_id and secret_access_key;",
+            "accessKeyID and secretAccessKey;",
+        ),
+        (
+            "; use secret_access_key_ref",
+            "; write a Storage of type s3 with secret_access_key_ref",
+        ),
+    ];
+    reworded(text, &format!("Storage {name}:"), "S3", &pairs)
+}
+
+/// `whose` is the object that sentences begin with, `kind` what it is called instead.
+fn reworded(text: &str, whose: &str, kind: &str, pairs: &[(&str, &str)]) -> String {
+    let name = whose.split_once(' ').map_or("", |(_, name)| name);
+    let text = match text.strip_prefix(whose) {
+        Some(rest) => format!("{kind} {name}{rest}"),
+        None => text.to_owned(),
+    };
+    pairs
+        .iter()
+        .fold(text, |text, (old, new)| text.replace(old, new))
+}
+
 /// Splits as a shell would, without any expansion: blanks separate, quotes and `\` protect.
 ///
 /// # Errors

@@ -24,6 +24,7 @@ use kube::core::{ApiResource, DynamicObject};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub(crate) use self::observe::settings;
 pub use self::references::References;
 use crate::controller::{Endpoint, Kind, KindCondition, ManagedPaths};
 use crate::engine::{Object, Seed, Settings};
@@ -92,7 +93,7 @@ impl Kind for Backups {
         annotations: &BTreeMap<String, String>,
     ) -> Result<(Settings, Vec<Problem>), String> {
         let whole = decode(spec)?;
-        let (settings, mut problems) = observe::settings(self.which, &whole.body, annotations);
+        let (settings, mut problems) = settings(self.which, &whole.body, annotations);
         if let Err(unresolved) = self.resolve(&whole) {
             problems.extend(unresolved.missing);
             problems.extend(unresolved.problems);

@@ -22,7 +22,7 @@ const KEEP_FAILED: i64 = 1;
 pub(super) const STARTUP: i64 = 600;
 
 /// The engine's part of a body, and its mistakes.
-pub(super) fn settings(
+pub(crate) fn settings(
     which: Which,
     body: &BackupBody,
     annotations: &BTreeMap<String, String>,

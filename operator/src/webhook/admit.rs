@@ -1,17 +1,22 @@
-//! What admission answers: pure functions of the request and the time.
+//! What admission answers: pure functions of the request and the time. A MysqlBackup or Restore with
+//! a mistake is refused; the kinds of gobackup.io are only warned of.
 //!
 //! Every rule is checked again in reconcile and ends there as a condition, so admission may be
 //! off or out of reach without harm. Nothing here blocks a delete, a status write or an edit that
 //! leaves an old mistake as it was.
 
 mod defaults;
+mod family;
+mod restore;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod warnings;
 
 use chrono::{DateTime, Utc};
-use kube::core::DynamicObject;
+use crds::gobackup::definition::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview, Operation};
+use kube::core::{DynamicObject, GroupVersionKind, Status};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -39,8 +44,25 @@ impl Endpoint {
 #[error("not an AdmissionReview of admission.k8s.io/v1: {0}")]
 pub struct NotAReview(String);
 
-/// Kind of the objects these webhooks know.
-const KIND: &str = "MysqlBackup";
+/// Whose rules an object is held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rules {
+    MysqlBackup,
+    Restore,
+    Family,
+}
+
+impl Rules {
+    /// `None`: a kind these webhooks do not know.
+    fn of(kind: &GroupVersionKind) -> Option<Self> {
+        Some(match (kind.group.as_str(), kind.kind.as_str()) {
+            (crds::GROUP, "MysqlBackup") => Self::MysqlBackup,
+            (crds::GROUP, "Restore") => Self::Restore,
+            (GROUP | DATABASE_GROUP | STORAGE_GROUP, _) => Self::Family,
+            _ => return None,
+        })
+    }
+}
 
 /// Answers the body of one call.
 ///
@@ -64,15 +86,35 @@ pub fn review(
     let response = match request {
         Ok(request) => answer(endpoint, &request, now),
         Err(fault) => {
-            let mut denied = AdmissionResponse::invalid(format!(
-                "the object can't be read: {fault}; correct that field and apply again"
-            ));
-            denied.uid = uid;
-            denied.result.code = 400;
-            denied
+            let text =
+                format!("the object can't be read: {fault}; correct that field and apply again");
+            let mut answer = AdmissionResponse::invalid(&text);
+            answer.uid = uid;
+            answer.result.code = 400;
+            if family(&body) {
+                answer.allowed = true;
+                answer.result = Status::default();
+                answer.warnings = warnings::fitted(&[text]);
+            }
+            answer
         }
     };
     Ok(response.into_review())
+}
+
+/// True if the object is one of those that are never refused.
+fn family(body: &Value) -> bool {
+    let text = |path| {
+        body.pointer(path)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let kind = GroupVersionKind::gvk(
+        text("/request/kind/group"),
+        text("/request/kind/version"),
+        text("/request/kind/kind"),
+    );
+    Rules::of(&kind) == Some(Rules::Family)
 }
 
 /// Answers one request.
@@ -84,18 +126,22 @@ pub fn answer(
     let response = AdmissionResponse::from(request);
     let written = matches!(request.operation, Operation::Create | Operation::Update);
     let sub_resource = request.sub_resource.as_deref().unwrap_or_default();
-    if !written || !sub_resource.is_empty() || request.kind.kind != KIND {
+    let Some(rules) = Rules::of(&request.kind).filter(|_| written && sub_resource.is_empty())
+    else {
         return response;
-    }
+    };
+    let kind = request.kind.kind.as_str();
     let Some(object) = &request.object else {
-        return response.deny("the request holds no object; send the whole MysqlBackup");
+        return response.deny(format!(
+            "the request holds no object; send the whole {kind}"
+        ));
     };
     let old = match request.operation {
         Operation::Update => request.old_object.as_ref(),
         _ => None,
     };
-    match endpoint {
-        Endpoint::Mutate => {
+    match (endpoint, rules) {
+        (Endpoint::Mutate, Rules::MysqlBackup) => {
             let by = request.user_info.username.as_deref().unwrap_or_default();
             let patch = Value::Array(defaults::patch(object, old, by, now));
             // What defaults::patch builds is a JSON patch; if it were not, the object passes as
@@ -105,6 +151,9 @@ pub fn answer(
                 Err(_) => response,
             }
         }
-        Endpoint::Validate => rules::check(response, object, old),
+        (Endpoint::Mutate, Rules::Restore | Rules::Family) => response,
+        (Endpoint::Validate, Rules::MysqlBackup) => rules::check(response, object, old),
+        (Endpoint::Validate, Rules::Restore) => restore::check(response, object, old),
+        (Endpoint::Validate, Rules::Family) => family::check(response, kind, object),
     }
 }

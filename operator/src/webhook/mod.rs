@@ -1,4 +1,4 @@
-//! Admission of MysqlBackups: defaults, checks, and the certificate it is served with.
+//! Admission: defaults, checks, warnings, and the certificate it is served with.
 //!
 //! failurePolicy is Ignore: a replica without a certificate, or none at all, stops nobody.
 

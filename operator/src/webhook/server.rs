@@ -31,6 +31,10 @@ use crate::context::Clock;
 pub const MUTATE: &str = "/mutate-batch-isekiro-com-v1-mysqlbackup";
 /// Path of the validating webhook.
 pub const VALIDATE: &str = "/validate-batch-isekiro-com-v1-mysqlbackup";
+/// Path of the validating webhook of Restores.
+pub const VALIDATE_RESTORE: &str = "/validate-batch-isekiro-com-v1-restore";
+/// Path of the validating webhook of all kinds of gobackup.io.
+pub const VALIDATE_GOBACKUP: &str = "/validate-gobackup-io-v1";
 
 /// An AdmissionReview holds the object twice, each of at most 3 MiB.
 const MAX_BODY: usize = 7 << 20;
@@ -57,6 +61,8 @@ pub fn router(clock: Clock, metrics: Metrics) -> Router {
     Router::new()
         .route(MUTATE, post(mutate))
         .route(VALIDATE, post(validate))
+        .route(VALIDATE_RESTORE, post(validate))
+        .route(VALIDATE_GOBACKUP, post(validate))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(app)
 }
@@ -77,7 +83,7 @@ impl App {
                 self.metrics
                     .count(endpoint, if allowed { "allowed" } else { "denied" });
                 if let Some(response) = review.response.as_ref().filter(|r| !r.allowed) {
-                    info!(message = %response.result.message, "a MysqlBackup was refused");
+                    info!(message = %response.result.message, "an object was refused");
                 }
                 Json(review).into_response()
             }

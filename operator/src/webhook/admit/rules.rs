@@ -6,14 +6,10 @@ use crds::validate::{self, Problem};
 use kube::core::admission::AdmissionResponse;
 use kube::core::response::{StatusCause, StatusDetails};
 use kube::core::{DynamicObject, Status};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::KIND;
-
-/// Warnings beyond this many are counted, not listed.
-const MAX_WARNINGS: usize = 20;
-/// A warning is cut to this many characters; the API server drops longer ones.
-const MAX_WARNING: usize = 250;
+use super::warnings::fitted;
 
 /// Denies `object` for every mistake that `old` did not have already; those it had are warnings.
 pub(super) fn check(
@@ -34,37 +30,60 @@ pub(super) fn check(
     let (kept, new): (Vec<Problem>, Vec<Problem>) = found
         .into_iter()
         .partition(|problem| known.contains(problem));
-    let mut response = with_warnings(response, spec.as_ref(), &kept);
-    if !new.is_empty() {
+    let response = with_warnings(response, spec.as_ref(), &kept);
+    deny(response, object, "MysqlBackup", &new)
+}
+
+/// Denies `object` if there are problems.
+pub(super) fn deny(
+    mut response: AdmissionResponse,
+    object: &DynamicObject,
+    kind: &str,
+    problems: &[Problem],
+) -> AdmissionResponse {
+    if !problems.is_empty() {
         response.allowed = false;
-        response.result = denial(object, &new);
+        response.result = denial(object, kind, problems);
     }
     response
 }
 
 /// The spec, and what is wrong with it.
 fn read(object: &DynamicObject) -> (Option<MysqlBackupSpec>, Vec<Problem>) {
-    let spec = object.data.get("spec").unwrap_or(&Value::Null);
-    match serde_path_to_error::deserialize::<_, MysqlBackupSpec>(spec) {
+    match spec::<MysqlBackupSpec>(object, "MysqlBackup", "spec.schedule") {
         Ok(spec) => {
             let problems = validate::mysql_backup(&spec);
             (Some(spec), problems)
         }
-        Err(fault) => {
-            let path = match fault.path().to_string().as_str() {
-                "." => "spec".to_owned(),
-                path => format!("spec.{path}"),
-            };
-            let message = match spec {
-                Value::Null => "is missing; a MysqlBackup needs at least spec.schedule".to_owned(),
-                _ => format!(
-                    "{}; `kubectl explain mysqlbackup.{path}` shows what it takes",
-                    fault.inner()
-                ),
-            };
-            (None, vec![Problem { path, message }])
-        }
+        Err(problem) => (None, vec![problem]),
     }
+}
+
+/// The spec of a `kind`, which needs at least `least`.
+///
+/// # Errors
+/// Where it does not fit its type.
+pub(super) fn spec<T: DeserializeOwned>(
+    object: &DynamicObject,
+    kind: &str,
+    least: &str,
+) -> Result<T, Problem> {
+    let spec = object.data.get("spec").unwrap_or(&Value::Null);
+    serde_path_to_error::deserialize(spec).map_err(|fault| {
+        let path = match fault.path().to_string().as_str() {
+            "." => "spec".to_owned(),
+            path => format!("spec.{path}"),
+        };
+        let message = match spec {
+            Value::Null => format!("is missing; a {kind} needs at least {least}"),
+            _ => format!(
+                "{}; `kubectl explain {}.{path}` shows what it takes",
+                fault.inner(),
+                kind.to_lowercase()
+            ),
+        };
+        Problem { path, message }
+    })
 }
 
 /// An old schedule may keep its `TZ=`, but not beside timeZone (CronJob rule 13).
@@ -89,33 +108,19 @@ fn with_warnings(
     let risky = spec
         .map(validate::mysql_backup_warnings)
         .unwrap_or_default();
-    let mut warnings: Vec<String> = still.chain(risky).map(|text| cut(&text)).collect();
-    if warnings.len() > MAX_WARNINGS {
-        let more = warnings.len() - MAX_WARNINGS;
-        warnings.truncate(MAX_WARNINGS);
-        warnings.push(format!("and {more} more"));
-    }
-    response.warnings = (!warnings.is_empty()).then_some(warnings);
+    let warnings: Vec<String> = still.chain(risky).collect();
+    response.warnings = fitted(&warnings);
     response
 }
 
-fn cut(text: &str) -> String {
-    if text.chars().count() <= MAX_WARNING {
-        return text.to_owned();
-    }
-    let mut short: String = text.chars().take(MAX_WARNING - 1).collect();
-    short.push('…');
-    short
-}
-
 /// In the form of the API server's own refusals, so that clients list the fields alike.
-fn denial(object: &DynamicObject, problems: &[Problem]) -> Status {
+fn denial(object: &DynamicObject, kind: &str, problems: &[Problem]) -> Status {
     let mut status = Status::failure(&validate::join(problems), "Invalid");
     status.code = 422;
     status.details = Some(StatusDetails {
         name: object.metadata.name.clone().unwrap_or_default(),
         group: crds::GROUP.to_owned(),
-        kind: KIND.to_owned(),
+        kind: kind.to_owned(),
         uid: String::new(),
         causes: problems
             .iter()

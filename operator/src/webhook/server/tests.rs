@@ -1,8 +1,11 @@
 //! The server as the API server meets it: TLS on loopback, real requests.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+use std::collections::BTreeSet;
+
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinHandle;
@@ -146,6 +149,40 @@ async fn both_paths_of_the_original_answer() {
         text.contains(r#"backup_operator_admissions_total{webhook="validate",result="denied"} 1"#),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn every_configured_path_answers_every_kind_is_configured_and_nobody_waits() {
+    let fixture = fixture().await;
+    let text = include_str!("../../../../deploy/webhook/configurations.yaml");
+    let mut validated = BTreeSet::new();
+    for document in serde_yaml::Deserializer::from_str(text) {
+        let configuration = Value::deserialize(document).unwrap();
+        for webhook in configuration["webhooks"].as_array().unwrap() {
+            let name = &webhook["name"];
+            assert_eq!(webhook["failurePolicy"], "Ignore", "{name}");
+            assert_eq!(webhook["timeoutSeconds"], REQUEST.as_secs(), "{name}");
+            let path = &webhook["clientConfig"]["service"]["path"];
+            let (status, body) = fixture
+                .post(path.as_str().unwrap(), &review("0 3 * * *"))
+                .await;
+            assert_eq!((status, &body["response"]["allowed"]), (200, &json!(true)));
+            for rule in webhook["rules"].as_array().unwrap() {
+                let group = rule["apiGroups"][0].as_str().unwrap().to_owned();
+                let resources = rule["resources"].as_array().unwrap();
+                validated.extend(
+                    resources
+                        .iter()
+                        .map(|r| (group.clone(), r.as_str().unwrap().to_owned())),
+                );
+            }
+        }
+    }
+    let names = crds::gobackup::definition::all()
+        .into_iter()
+        .map(|crd| (crd.spec.group, crd.spec.names.plural));
+    let ours = ["mysqlbackups", "restores"].map(|r| (crds::GROUP.to_owned(), r.to_owned()));
+    assert_eq!(validated, names.chain(ours).collect());
 }
 
 #[tokio::test]

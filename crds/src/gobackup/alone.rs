@@ -1,0 +1,157 @@
+//! What one object of the family says by itself, wrong or without effect, in the sentences of the
+//! condition ReferencesResolved. Admission tells it to whoever writes the object; whether what it
+//! refers to is there is not looked at, because it may be written a moment later.
+
+use crate::backup::{BackupBody, StorageRef};
+use crate::database::DatabaseSpec;
+use crate::legacy::{BackupModelSpec, PostgreSqlSpec, S3Spec};
+use crate::storage::StorageSpec;
+
+use super::archive;
+use super::databases::{self, Outcome};
+use super::fields::Merged;
+use super::resolve::{References, judge, plain_password};
+use super::storages;
+use super::words::{as_postgresql, as_s3};
+
+/// What a Backup or CronBackup says.
+pub fn backup(name: &str, namespace: &str, body: &BackupBody) -> Vec<String> {
+    let (resolved, bad) = judge(name, namespace, body, &References::default());
+    said(Outcome {
+        problems: bad.problems,
+        warnings: resolved.warnings,
+    })
+}
+
+/// What a Database says. Whether `rdb_path` is mounted is known to the Backup alone.
+pub fn database(name: &str, spec: &DatabaseSpec) -> Vec<String> {
+    said(databases::plan(name, spec, &|_| true).1)
+}
+
+/// What a PostgreSQL says.
+pub fn postgresql(name: &str, spec: &PostgreSqlSpec) -> Vec<String> {
+    let outcome = databases::plan(name, &spec.to_database(), &|_| true).1;
+    said(outcome.map(|text| as_postgresql(text, name)))
+}
+
+/// What a Storage says. One of type local without a volume is named, though a Backup may mount one.
+pub fn storage(name: &str, spec: &StorageSpec) -> Vec<String> {
+    said(storages::plan(name, spec, &StorageRef::default(), &|_| false).1)
+}
+
+/// What an S3 says.
+pub fn s3(name: &str, spec: &S3Spec) -> Vec<String> {
+    let outcome = storages::plan(name, &spec.to_storage(), &StorageRef::default(), &|_| false).1;
+    said(outcome.map(|text| as_s3(text, name)))
+}
+
+/// What a BackupModel says.
+pub fn model(name: &str, spec: &BackupModelSpec) -> Vec<String> {
+    let merged = Merged::default().with_model(name, spec);
+    let mut out = Outcome::default();
+    if let Some((path, with)) = &merged.compress {
+        archive::compress(path, Some(with), &mut out.problems);
+    }
+    if let Some((path, with)) = &merged.encode {
+        archive::encrypt(path, Some(with), &mut out.problems);
+    }
+    out.warnings.extend(plain_password(&merged));
+    said(out)
+}
+
+/// Mistakes first: they keep runs from starting.
+fn said(outcome: Outcome) -> Vec<String> {
+    let problems = outcome.problems.iter().map(ToString::to_string);
+    problems.chain(outcome.warnings).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn each_kind_is_told_what_it_lacks_in_the_words_of_its_own_fields() {
+        let empty_database = database("shop", &read(json!({"type": "mysql", "config": {}})));
+        assert_eq!(
+            empty_database,
+            [
+                "Database shop: spec.config.host: is not set; name the server's host (a pod of its own never finds it at localhost)",
+                "Database shop: spec.config.database: is not set; name a database, or set all_databases: true",
+            ]
+        );
+        let old = postgresql(
+            "shop",
+            &read(json!({"password": "x", "additionalOptions": "'"})),
+        );
+        assert_eq!(
+            old,
+            [
+                "PostgreSQL shop: spec.additionalOptions: has a ' that is never closed",
+                "PostgreSQL shop: spec.host: is not set; name the server's host (a pod of its own never finds it at localhost)",
+                "PostgreSQL shop: spec.database: is not set; name a database, or write a Database of type postgresql with all_databases: true",
+                "PostgreSQL shop: spec.password is plain text that anyone who can read this object sees; write a Database of type postgresql with password_ref",
+            ]
+        );
+        let old = s3(
+            "cloud",
+            &read(json!({"secretAccessKey": "x", "bucket": "b"})),
+        );
+        assert_eq!(
+            old,
+            [
+                "S3 cloud: spec: has one of accessKeyID and secretAccessKey; set both, or none for the pod's own identity",
+                "S3 cloud: spec.secretAccessKey is plain text that anyone who can read this object sees; write a Storage of type s3 with secret_access_key_ref",
+            ]
+        );
+        let r2 = s3("cloud", &read(json!({"type": "r2", "bucket": "b"})));
+        assert_eq!(
+            r2,
+            ["S3 cloud: spec.endpoint: is not set, and this type needs it"]
+        );
+        let local = storage(
+            "disk",
+            &read(json!({"type": "local", "config": {"path": "/b"}})),
+        );
+        assert_eq!(
+            local,
+            [
+                "Storage disk: spec.volume: is not set: the archive would be written into the pod and die with it; set a volume on the Storage, or mount one over its path in the Backup's spec.job"
+            ]
+        );
+        let model = model(
+            "m",
+            &read(json!({
+                "compress_with": {"type": "rar"},
+                "encodeWith": {"type": "openssl", "password": "x", "args": "-aes-512"},
+            })),
+        );
+        assert_eq!(model.len(), 3, "{model:?}");
+        assert!(model[0].starts_with("BackupModel m: spec.compressWith.type: \"rar\""));
+        assert!(model[1].starts_with("BackupModel m: spec.encodeWith.args: \"-aes-512\""));
+        assert!(model[2].starts_with("BackupModel m: spec.encodeWith.password is plain text"));
+    }
+
+    #[test]
+    fn a_backup_is_judged_by_itself_not_by_what_comes_after_it() {
+        let body = read(json!({"spec": {
+            "databaseRefs": [{"name": "later"}], "storageRefs": [{"name": "later"}],
+            "backupModelRef": {"name": "later"},
+        }}));
+        assert!(backup("b", "app", &body).is_empty());
+        let body = read(json!({"storageRefs": [{"keep": 3}], "persistence": {"enabled": true}}));
+        assert_eq!(
+            backup("b", "app", &body),
+            [
+                "spec.databaseRefs: names no Database; add one as {name: …}",
+                "storageRefs[0].name: is not set; name a Storage",
+                "spec.persistence has no effect: what is kept is read from the storages",
+            ]
+        );
+    }
+}
