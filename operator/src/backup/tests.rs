@@ -452,7 +452,7 @@ fn a_notice_needs_nothing_the_object_refers_to() {
         uid: "u-1".into(),
         ..Object::default()
     };
-    let mut seed = Seed::probe();
+    let mut seed = Seed::new("probe", Trigger::Manual);
     seed.action = Action::Notify;
     seed.notice = Some(crds::run::RunNotice {
         event: crds::mysql_backup::NotificationEvent::Overdue,

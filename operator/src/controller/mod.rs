@@ -337,17 +337,26 @@ impl Controller {
         engine::fit(&mut plan.status);
     }
 
-    /// What the policy finds in the pod that a run would have.
+    /// What the policy finds in the pods that runs and verifications would have.
     fn forbidden(&self, kind: &dyn Kind, object: &Object, spec: &Value) -> Vec<Problem> {
         let config = &self.ctx.config;
         if config.policy.is_empty() {
             return Vec::new();
         }
-        // A spec that can't be said as a Job is told about where one is to be made.
-        let job = kind.job(object, spec, &Seed::probe()).ok();
-        let pod = job.and_then(|j| j.spec).and_then(|s| s.template.spec);
-        pod.map(|pod| config.policy.check(&pod, &config.runner_image))
-            .unwrap_or_default()
+        let mut found: Vec<Problem> = Vec::new();
+        for seed in Seed::probes() {
+            // A spec that can't be said as a Job is told about where one is to be made.
+            let job = kind.job(object, spec, &seed).ok();
+            let Some(pod) = job.and_then(|j| j.spec).and_then(|s| s.template.spec) else {
+                continue;
+            };
+            for problem in config.policy.check(&pod, &config.runner_image) {
+                if !found.contains(&problem) {
+                    found.push(problem);
+                }
+            }
+        }
+        found
     }
 
     fn room(&self, namespace: &str) -> Room {

@@ -110,9 +110,14 @@ impl Seed {
         }
     }
 
-    /// A seed of no run: to see what the pods of an object would be.
-    pub fn probe() -> Self {
-        Self::new("probe", Trigger::Manual)
+    /// Seeds of no run: to see what the pods of an object would be, that of a run and that of a
+    /// verification by restore, which has a volume of its own.
+    pub fn probes() -> [Self; 2] {
+        let run = Self::new("probe", Trigger::Manual);
+        let mut verification = run.clone();
+        verification.action = Action::Verify;
+        verification.options.mode = Some("Restore".to_owned());
+        [run, verification]
     }
 }
 

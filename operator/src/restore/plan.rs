@@ -18,7 +18,6 @@ use k8s_openapi::api::batch::v1::Job;
 use super::job;
 use super::observe::{Backup, Named, Observed};
 use crate::engine::{self, EventSpec, JobDigest, PodDigest, Verdict};
-use crate::policy;
 
 /// Seconds to a running container where the spec is silent.
 const STARTUP: i64 = 600;
@@ -297,7 +296,7 @@ fn ready(seen: &Observed) -> Result<Job, Hold> {
     // The administrator may change the policy.
     Err(Hold::Wait {
         reason: reason::POLICY_DENIED,
-        message: format!("{}: {}", policy::PATH, validate::join(&denied)),
+        message: validate::join(&denied),
     })
 }
 
