@@ -65,8 +65,24 @@ fn names_object(status: &Status) -> bool {
     status.details.as_ref().is_some_and(|d| !d.name.is_empty())
 }
 
+/// The namespace that a request into it found missing.
+fn absent_namespace(status: &Status) -> Option<&str> {
+    let details = status.details.as_ref()?;
+    (details.kind == "namespaces").then_some(details.name.as_str())
+}
+
 fn refused(status: &Status, call: Call<'_>, place: &Place) -> Error {
     match (status.code, call.kind) {
+        (404, _) if absent_namespace(status).is_some() => {
+            let name = absent_namespace(status).unwrap_or_default();
+            Error::verbatim(
+                Exit::NotFound,
+                format!("Error from server (NotFound): namespace {name:?} not found"),
+            )
+            .hint(format!(
+                "kubectl create namespace {name}, or correct -n: kubectl get namespaces"
+            ))
+        }
         (404, Some(kind)) if !names_object(status) => not_installed(kind, place),
         (404, _) => {
             let at = call

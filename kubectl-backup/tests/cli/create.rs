@@ -222,6 +222,62 @@ fn from_a_file_with_several_documents() {
 }
 
 #[test]
+fn a_namespace_that_is_not_there_is_named_with_what_to_type() {
+    let rows: [(&str, &[&str]); 6] = [
+        ("POST", &["create", "mysql", "x", "--schedule", "@daily"]),
+        ("POST", &["create", "-f", "FILE"]),
+        (
+            "POST",
+            &[
+                "create",
+                "mysql",
+                "x",
+                "--schedule",
+                "@daily",
+                "--dry-run=server",
+            ],
+        ),
+        (
+            "POST",
+            &["restore", "shop", "--to", "db", "--secret", "db", "--yes"],
+        ),
+        ("PATCH", &["suspend", "shop"]),
+        ("PATCH", &["run-now", "shop"]),
+    ];
+    for (method, args) in rows {
+        let fake = Fake::start();
+        fake.install("restores");
+        let spec = json!({ "schedule": "@daily" });
+        fake.put(super::fake::backup("nowhere", "shop", spec, Value::Null));
+        let mut gone = super::fake::status(
+            404,
+            "NotFound",
+            "namespaces \"nowhere\" not found",
+            "nowhere",
+        );
+        gone["details"]["kind"] = json!("namespaces");
+        fake.deny(method.parse().unwrap(), 404, gone);
+        let config = Config::new(&fake);
+        let file = config.directory.path().join("x.yaml");
+        std::fs::write(&file, "apiVersion: batch.isekiro.com/v1\nkind: MysqlBackup\nmetadata: {name: a}\nspec: {schedule: '@daily'}\n").unwrap();
+        let file = file.to_str().unwrap();
+        let args = args.iter().map(|a| if *a == "FILE" { file } else { *a });
+        let args: Vec<&str> = args.chain(["-n", "nowhere"]).collect();
+        let ran = config.run(&args);
+        assert_eq!(ran.code, Some(5), "{args:?}: {ran:?}");
+        let said: Vec<&str> = ran.err.lines().filter(|l| !l.starts_with('►')).collect();
+        assert_eq!(
+            said,
+            [
+                "Error from server (NotFound): namespace \"nowhere\" not found",
+                "Hint: kubectl create namespace nowhere, or correct -n: kubectl get namespaces",
+            ],
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
 fn a_server_dry_run_stores_nothing() {
     let fake = Fake::start();
     let config = Config::new(&fake);
