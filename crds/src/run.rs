@@ -178,9 +178,6 @@ pub struct Run {
     /// Name of the Job that verifies this run by restore, from the moment it is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify_job: Option<String>,
-    /// A pod of the run has told the receivers of its failure.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub notified: bool,
     /// True once the outcome is final and the Job is gone: the run may leave the list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub job_gone: bool,
@@ -211,7 +208,6 @@ impl Run {
             warnings: vec![],
             verification: None,
             verify_job: None,
-            notified: false,
             job_gone: false,
         }
     }
@@ -261,6 +257,9 @@ pub struct RunSpec {
     /// What to tell, for Notify.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<RunNotice>,
+    /// Receivers that the operator tells of a failure, once it is final, in place of the run's pods.
+    #[serde(default, skip_serializing_if = "OperatorTells::nobody")]
+    pub operator_tells: OperatorTells,
     /// The newest finished run before this one failed, so that a good end is a recovery.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_failure: bool,
@@ -270,6 +269,23 @@ pub struct RunSpec {
     /// Options of the action (artefact key, mode, dryRun, all).
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     pub options: serde_json::Value,
+}
+
+/// Receivers the operator knows of. What comes from `envFrom` it does not see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OperatorTells {
+    /// Those of `notifications`.
+    pub notifications: bool,
+    /// The bot of APIURL.
+    pub api_url: bool,
+}
+
+impl OperatorTells {
+    /// True if the pods tell everybody.
+    pub fn nobody(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Identity of the user's object.

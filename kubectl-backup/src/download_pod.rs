@@ -6,7 +6,7 @@ use crds::labels;
 use crds::mounts::Mounts;
 use crds::mysql_backup::MysqlBackupSpec;
 use crds::request::Action;
-use crds::run::{ObjectId, RunId, RunSpec, SPEC_VERSION, Trigger};
+use crds::run::{ObjectId, OperatorTells, RunId, RunSpec, SPEC_VERSION, Trigger};
 use k8s_openapi::api::core::v1::{Container, Pod, PodSecurityContext, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
@@ -146,6 +146,7 @@ fn run_spec(
         retention: None,
         notifications: vec![],
         notice: None,
+        operator_tells: OperatorTells::default(),
         after_failure: false,
         timeout_seconds: None,
         options: serde_json::Value::Null,

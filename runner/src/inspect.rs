@@ -11,6 +11,7 @@ use crate::manifest::{self, Manifest};
 use crate::retention;
 use crate::run::Context;
 use crate::store::Store;
+use crate::tell;
 
 /// Options of these actions, as `crds::request::Options` words them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -120,6 +121,11 @@ pub fn prune(context: &Context) -> Result<(), Failure> {
             store.remove(&Manifest::key_of(key))?;
         }
         pruned += i64::from(goes);
+    }
+    if options.all && !options.dry_run {
+        let directory = context.settings.identity.directory();
+        tell::forget(store.as_ref(), &directory)?;
+        store.clean(&directory)?;
     }
     let verb = if options.dry_run {
         "would be removed"

@@ -1,6 +1,8 @@
-//! Whom the outcome is told, and how often: once for each outcome of a run. Retries of one Job
-//! leave a mark in the store, so that a second failed attempt stays silent. What no pod of a run
-//! can tell, the operator saw; a run of its own passes it on.
+//! Whom the outcome is told, and how often: once for each outcome of a run. That a run failed is
+//! final when its Job is, so the operator tells it, and all else that no pod can know, by a run of
+//! its own that passes it on. Receivers the operator does not know of, and all where there is no
+//! operator, hear of a failed attempt from its pod; retries of one Job leave a mark in the store, so
+//! that a second one stays silent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +37,10 @@ pub async fn tell(context: &Arc<Context>) {
     }
     let report = context.reporter.snapshot();
     let good = report.good == Some(true);
+    let receivers = || context.settings.receivers.iter();
+    if !good && receivers().all(|r| r.operator_tells) {
+        return;
+    }
     let remembered = Arc::clone(context);
     let history = tokio::task::spawn_blocking(move || remember(&remembered, good));
     let history = tokio::time::timeout(notify::LIMIT, history).await;
@@ -45,8 +51,9 @@ pub async fn tell(context: &Arc<Context>) {
         (true, true) => NotificationEvent::Recovery,
         (true, false) => NotificationEvent::Success,
     };
-    let receivers = &context.settings.receivers;
-    let wanting: Vec<_> = receivers.iter().filter(|r| r.wants(event)).collect();
+    let wanting: Vec<_> = receivers()
+        .filter(|r| r.wants(event) && (good || !r.operator_tells))
+        .collect();
     if wanting.is_empty() {
         return;
     }
@@ -141,6 +148,22 @@ fn read(store: &dyn Store, key: &str) -> Option<String> {
     let reader = store.open(key).ok().flatten()?;
     std::io::Read::read_to_string(&mut std::io::Read::take(reader, MOST), &mut text).ok()?;
     Some(text)
+}
+
+/// Removes what is remembered of an object whose artefacts all go.
+///
+/// # Errors
+/// The store refuses.
+pub fn forget(store: &dyn Store, directory: &str) -> Result<(), Failure> {
+    let list = format!("{directory}/{TOLD}");
+    let marks = read(store, &list).unwrap_or_default();
+    for line in marks.lines().filter_map(own_mark) {
+        if let Some((run, mark)) = line.split_once('~') {
+            store.remove(&store::mark_key(directory, run, mark))?;
+        }
+    }
+    store.remove(&list)?;
+    store.remove(&format!("{directory}/{FAILING}"))
 }
 
 /// Passes on what the operator saw. Each receiver is told once; one that may have been told is not

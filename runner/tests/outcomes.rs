@@ -50,6 +50,65 @@ fn a_good_and_a_failed_run_are_told_once_each() {
     assert!(!texts[0].contains("Wr0ng-marker"));
 }
 
+/// A failure is final when the run's Job is; its pods leave it to the operator, as far as that knows
+/// whom to tell.
+#[test]
+fn what_the_operator_tells_no_attempt_tells() {
+    let (bot, hook) = (Recorder::good(), Recorder::empty());
+    let runner = Runner::new(fixture()).set("APIURL", &bot.url);
+    let path = runner.out.path().join("url");
+    std::fs::write(&path, &hook.url).unwrap();
+    let secret = json!({"name": "s", "key": "k"});
+    let told = |tells: Value| {
+        let on = ["Success", "Failure"];
+        let hook = json!({"type": "Webhook", "urlSecretKeyRef": secret, "on": on, "urlFile": path});
+        json!({"notifications": [hook], "operatorTells": tells})
+    };
+    let heard = || (bot.texts().len(), hook.seen.lock().unwrap().len());
+    let everybody = json!({"notifications": true, "apiUrl": true});
+    let mut runner =
+        runner
+            .set("PASSWORD", "wrong")
+            .spec("shop-00000001", None, told(everybody.clone()));
+    for _ in 0..2 {
+        let done = runner.run();
+        done.assert_failed(3, "AccessDenied", &[]);
+        assert!(!done.report.notified);
+    }
+    assert_eq!(heard(), (0, 0));
+    assert_eq!(runner.files(), Vec::<String>::new());
+    // A bot the operator does not see hears of it from the pod, once.
+    runner = runner.spec("shop-00000002", None, told(json!({"notifications": true})));
+    for _ in 0..2 {
+        runner.run().assert_failed(3, "AccessDenied", &[]);
+    }
+    assert_eq!(heard(), (1, 0));
+    runner = runner
+        .set("PASSWORD", "S3cr3t-marker")
+        .spec("shop-00000003", None, told(everybody));
+    runner.run().assert_good();
+    assert_eq!(heard(), (2, 1));
+}
+
+#[test]
+fn what_was_told_goes_with_the_data() {
+    let bot = Recorder::good();
+    let runner = Runner::new(fixture()).set("APIURL", &bot.url);
+    let runner = runner.spec("shop-00000001", None, json!({}));
+    runner.run().assert_good();
+    let runner = runner
+        .set("PASSWORD", "wrong")
+        .spec("shop-00000002", None, json!({}));
+    runner.run().assert_failed(3, "AccessDenied", &[]);
+    let files = runner.files();
+    for own in [".told", ".failing", "~told-success", "~told-failure"] {
+        assert!(files.iter().any(|f| f.ends_with(own)), "{own}: {files:?}");
+    }
+    let runner = action(runner, "Prune", json!({"all": true}));
+    runner.run().assert_good();
+    assert_eq!(runner.files(), Vec::<String>::new());
+}
+
 #[test]
 fn a_time_limit_and_a_signal_are_told() {
     let db = MariaDb::start();

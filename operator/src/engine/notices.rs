@@ -1,12 +1,12 @@
-//! Notices of what no pod of a run can tell: a run that never started or was killed, slots that
-//! could not be started, an object that is overdue. That one is to be sent is written with what it
+//! Notices of what no pod of a run can know: that its failure is final, that slots could not be
+//! started, that an object is overdue. That one is to be sent is written with what it
 //! speaks of, in one patch; its Job is named by object, event and subject, and one patch more takes
 //! it off the list when that Job has ended. Objects without receivers cost nothing.
 
 use chrono::Duration;
 use crds::mysql_backup::{Notification, NotificationEvent};
 use crds::names;
-use crds::report::{Report, clean};
+use crds::report::clean;
 use crds::request::Action;
 use crds::run::{MAX_MESSAGE, Run, RunNotice, RunResult, Trigger};
 use crds::schedule::Schedule;
@@ -104,7 +104,8 @@ fn enter_or_warn(draft: &mut Draft<'_>, event: NotificationEvent, subject: Strin
     }
 }
 
-/// Runs that failed in this plan and whose pods could not say so.
+/// Runs that failed in this plan. Their pods do not say so: a retry may still be good, and one that
+/// was killed can't.
 fn failures(draft: &mut Draft<'_>) {
     let seen = draft.seen;
     for index in (0..draft.status.runs.len()).rev() {
@@ -113,14 +114,10 @@ fn failures(draft: &mut Draft<'_>) {
         if before.is_some_and(|r| r.result.is_final()) || run.result == RunResult::Succeeded {
             continue;
         }
-        if told_by_pod(draft, run) {
-            draft.status.runs[index].notified = true;
-            continue;
-        }
         // A run that is entered finished is news only if its slot was not in the books.
         let news = before.is_some() || run.trigger == Trigger::Schedule;
         let began = seen.status.totals.is_some();
-        if run.result == RunResult::Failed && news && began && !run.notified && !wished(run) {
+        if run.result == RunResult::Failed && news && began && !wished(run) {
             let name = run.name.clone();
             enter_or_warn(draft, NotificationEvent::Failure, name);
         }
@@ -131,21 +128,6 @@ fn failures(draft: &mut Draft<'_>) {
 fn wished(run: &Run) -> bool {
     let by = |text: &str| text == CANCELLED || text == REPLACED;
     by(&run.reason) || run.intent.as_deref().is_some_and(by)
-}
-
-/// True if a pod of the run has told of its failure, or is still there to do so.
-fn told_by_pod(draft: &Draft<'_>, run: &Run) -> bool {
-    let seen = draft.seen;
-    let Some(uid) = run.job_uid.as_deref().filter(|_| seen.settings.own_image) else {
-        return false;
-    };
-    let mut pods = seen.pods.iter().filter(|p| &*p.job_uid == uid);
-    let told = |p: &PodDigest| {
-        let report = p.ended.as_ref().and_then(|e| Report::parse(&e.message));
-        report.is_some_and(|r| r.good == Some(false) && (r.notified || r.phase == "Done"))
-    };
-    let will = |p: &PodDigest| run.result.is_final() && p.started && p.ended.is_none() && !p.gone;
-    pods.any(|p| told(p) || will(p))
 }
 
 /// Stretches of missed slots that begin in this plan.

@@ -6,7 +6,7 @@ use crds::labels;
 use crds::mounts::Mounts;
 use crds::mysql_backup::{MysqlBackupSpec, RestartPolicy, VolumeDestination};
 use crds::request::Action;
-use crds::run::{ObjectId, RunId, RunSpec, SPEC_VERSION};
+use crds::run::{ObjectId, OperatorTells, RunId, RunSpec, SPEC_VERSION};
 use crds::schedule::parse_go_duration;
 use k8s_openapi::api::batch::v1::{
     Job, JobSpec, PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement,
@@ -289,6 +289,7 @@ fn run_spec(
             mounts.notifications(&spec.notifications)
         },
         notice: seed.notice.clone(),
+        operator_tells: operator_tells(spec, seed, own),
         after_failure: seed.after_failure,
         timeout_seconds: if seed.action == Action::Notify {
             Some(NOTICE_SECONDS)
@@ -300,6 +301,17 @@ fn run_spec(
         } else {
             options
         },
+    }
+}
+
+/// Whom the pods of a run leave to the operator when it fails.
+fn operator_tells(spec: &MysqlBackupSpec, seed: &Seed, own: bool) -> OperatorTells {
+    if seed.action != Action::Backup {
+        return OperatorTells::default();
+    }
+    OperatorTells {
+        notifications: !spec.notifications.is_empty(),
+        api_url: own && observe::has_bot(&spec.backup_envs),
     }
 }
 
@@ -493,6 +505,30 @@ mod tests {
         insta::assert_snapshot!("notice", snapshot(&job));
     }
 
+    #[test]
+    fn a_policy_sees_the_volume_of_a_verification_too() {
+        let policy = crate::policy::Policy {
+            forbid_host_path: true,
+            ..crate::policy::Policy::default()
+        };
+        let found = |yaml: &str| {
+            let backup = spec(yaml);
+            Seed::probes().map(|seed| {
+                let object = Object::default();
+                let job = build(&object, "batch.isekiro.com/v1", &backup, &seed, RUNNER).unwrap();
+                let pod = job.spec.unwrap().template.spec.unwrap();
+                policy.check(&pod, RUNNER).len()
+            })
+        };
+        let node = "{hostPath: {path: /etc}}";
+        assert_eq!(found(&format!("destination: {{volume: {node}}}")), [1, 1]);
+        assert_eq!(
+            found(&format!("verify: {{mode: Restore, volume: {node}}}")),
+            [0, 1]
+        );
+        assert_eq!(found("verify: {mode: Restore}"), [0, 0]);
+    }
+
     fn spec(yaml: &str) -> MysqlBackupSpec {
         serde_yaml::from_str(&format!("schedule: '@daily'\n{yaml}")).unwrap()
     }
@@ -521,6 +557,7 @@ mod tests {
             retention: None,
             notifications: vec![],
             notice: None,
+            operator_tells: OperatorTells::default(),
             after_failure: false,
             timeout_seconds: None,
             options: Value::Null,

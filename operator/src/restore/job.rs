@@ -6,7 +6,7 @@ use crds::mysql_backup::MysqlBackupSpec;
 use crds::names;
 use crds::request::Action;
 use crds::restore::{Restore, RestoreSpec, kind_of};
-use crds::run::{ObjectId, RunId, RunSpec, SPEC_VERSION, Trigger};
+use crds::run::{ObjectId, OperatorTells, RunId, RunSpec, SPEC_VERSION, Trigger};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -224,6 +224,7 @@ fn run_spec(
         retention: None,
         notifications: vec![],
         notice: None,
+        operator_tells: OperatorTells::default(),
         after_failure: false,
         // The runner ends itself before the Job is ended, so that it can say why.
         timeout_seconds: spec.active_deadline_seconds.map(|s| (s - grace).max(1)),

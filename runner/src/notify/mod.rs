@@ -61,6 +61,8 @@ pub struct Receiver {
     pub url: SecretString,
     /// What it wants to hear.
     pub on: Vec<NotificationEvent>,
+    /// The operator tells it of a failure, once that is final.
+    pub operator_tells: bool,
 }
 
 impl Receiver {

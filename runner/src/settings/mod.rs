@@ -105,15 +105,22 @@ impl Settings {
         let recipients =
             problem(&mut problems, recipients(&mut input, spec.as_ref())).unwrap_or_default();
         let zone = zone(&mut input);
+        let tells = spec.as_ref().map(|s| s.operator_tells).unwrap_or_default();
         let mut receivers: Vec<Receiver> = problem(&mut problems, api_url(&input))
             .flatten()
             .into_iter()
             .collect();
+        for bot in &mut receivers {
+            bot.operator_tells = tells.api_url;
+        }
         let typed = spec.as_ref().map_or(&[][..], |s| &s.notifications);
         let mut lost_receivers = vec![];
         for (i, typed) in typed.iter().enumerate() {
             match typed_receiver(&input, i, typed) {
-                Ok(receiver) => receivers.push(receiver),
+                Ok(receiver) => receivers.push(Receiver {
+                    operator_tells: tells.notifications,
+                    ..receiver
+                }),
                 Err(e) => {
                     input.warnings.push(e.clone());
                     lost_receivers.push(e);
@@ -340,6 +347,7 @@ fn api_url(input: &value::Input<'_>) -> Result<Option<Receiver>, String> {
                 type_: NotificationType::Feishu,
                 url: text.into(),
                 on: vec![NotificationEvent::Success, NotificationEvent::Failure],
+                operator_tells: false,
             }))
         }
         _ => Err(
@@ -362,6 +370,7 @@ fn typed_receiver(
         type_: typed.entry.type_,
         url: url.trim().into(),
         on: typed.entry.events().to_vec(),
+        operator_tells: false,
     })
 }
 

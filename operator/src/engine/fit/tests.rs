@@ -31,7 +31,6 @@ fn run(index: usize, result: RunResult, message: &str) -> Run {
     run.job_uid = Some(format!("{index:08}-aaaa-bbbb-cccc-dddddddddddd"));
     run.start_time = Some(time());
     run.exit_code = Some(137);
-    run.notified = true;
     if result == RunResult::Running {
         return run;
     }

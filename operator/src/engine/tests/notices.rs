@@ -35,26 +35,17 @@ fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
     list.iter().map(own).collect()
 }
 
-/// How the newest run's pod ended.
-struct End {
-    reason: &'static str,
-    good: Option<bool>,
-    phase: &'static str,
-    notified: bool,
-}
-
-/// The newest run's Job fails, its pod having left this.
-fn fails(world: &mut World, end: Option<End>) {
+/// The newest run's Job fails, a pod of it having ended in this way.
+fn fails(world: &mut World, pod: Option<(&'static str, Option<bool>, &'static str)>) {
     let name = world.newest().name.clone();
-    let end = end.map(|end| {
+    let end = pod.map(|(reason, good, phase)| {
         let mut report = Report::new(&name);
-        report.good = end.good;
-        report.phase = end.phase.into();
-        report.notified = end.notified;
+        report.good = good;
+        report.phase = phase.into();
         report.reason = "AccessDenied".into();
         Ended {
             exit_code: 137,
-            reason: end.reason.into(),
+            reason: reason.into(),
             message: report.to_termination_message().into(),
             at: Some(world.now),
         }
@@ -72,96 +63,74 @@ fn finish_notices(world: &mut World, good: bool) {
 }
 
 #[test]
-fn a_failure_is_told_unless_a_pod_told_it() {
-    let end = |reason, good, phase, notified| {
-        Some(End {
-            reason,
-            good,
-            phase,
-            notified,
-        })
-    };
+fn a_failed_run_is_told_once_however_its_pods_ended() {
     let rows = [
-        (
-            "killed at work",
-            end("OOMKilled", None, "Dumping", false),
-            true,
-        ),
-        (
-            "killed before it told",
-            end("Error", Some(false), "Notifying", false),
-            true,
-        ),
-        (
-            "killed after it told",
-            end("Error", Some(false), "Notifying", true),
-            false,
-        ),
-        ("told", end("Error", Some(false), "Done", true), false),
-        (
-            "nobody took it",
-            end("Error", Some(false), "Done", false),
-            false,
-        ),
-        ("gone with its node", None, true),
+        ("killed at work", Some(("OOMKilled", None, "Dumping"))),
+        ("failed by itself", Some(("Error", Some(false), "Done"))),
+        ("gone with its node", None),
     ];
-    for (what, end, expected) in rows {
+    for (what, pod) in rows {
         let mut world = hourly();
         world.at("2025-01-01T01:00:00Z");
         let run = world.newest().name.clone();
-        fails(&mut world, end);
+        fails(&mut world, pod);
         let later = world.now + Duration::seconds(15);
         world.live_to(later);
         assert_eq!(world.run(&run).result, RunResult::Failed, "{what}");
-        let notices = if expected {
-            pairs(&[("Failure", &run)])
-        } else {
-            vec![]
-        };
-        assert_eq!(told(&world), notices, "{what}");
-        assert_eq!(world.run(&run).notified, !expected, "{what}");
+        assert_eq!(told(&world), pairs(&[("Failure", &run)]), "{what}");
         finish_notices(&mut world, true);
         assert_eq!(world.seen.status.notices, vec![], "{what}");
+        let later = world.now + Duration::minutes(30);
+        world.live_to(later);
+        let failures = told(&world).into_iter().filter(|n| n.0 == "Failure");
+        assert_eq!(failures.count(), 1, "{what}");
     }
 }
 
+/// An attempt that failed is no failed run: the next one may be good.
 #[test]
-fn an_attempt_that_told_is_remembered_when_the_last_one_is_killed() {
-    let mut world = hourly();
-    world.at("2025-01-01T01:00:00Z");
-    let mut report = Report::new("x");
-    (report.good, report.notified) = (Some(false), true);
-    let uid = world.seen.jobs[0].uid.clone();
-    let ended = |message: String, at| Ended {
-        exit_code: 3,
-        reason: "Error".into(),
-        message: message.into(),
-        at,
-    };
-    world.seen.pods.push(PodDigest {
-        name: "p".into(),
-        uid: "p".into(),
-        job_uid: uid,
-        created: world.now,
-        started: true,
-        trouble: None,
-        ended: Some(ended(report.to_termination_message(), Some(world.now))),
-        gone: false,
-    });
-    world.settle();
-    // The container is restarted in place; only its newest end is kept.
-    world.seen.pods.clear();
-    fails(
-        &mut world,
-        Some(End {
-            reason: "OOMKilled",
-            good: None,
-            phase: "Dumping",
-            notified: false,
-        }),
-    );
-    assert_eq!(world.newest().result, RunResult::Failed);
-    assert_eq!(told(&world), vec![]);
+fn an_attempt_is_not_told_the_outcome_is() {
+    for good in [true, false] {
+        let mut world = hourly().with(|s| s.notices.overdue = false);
+        world.at("2025-01-01T01:00:00Z");
+        let run = world.newest().name.clone();
+        let mut report = Report::new(&run);
+        report.good = Some(false);
+        world.seen.pods.push(PodDigest {
+            name: "p".into(),
+            uid: "p".into(),
+            job_uid: world.seen.jobs[0].uid.clone(),
+            created: world.now,
+            started: true,
+            trouble: None,
+            ended: Some(Ended {
+                exit_code: 3,
+                reason: "Error".into(),
+                message: report.to_termination_message().into(),
+                at: Some(world.now),
+            }),
+            gone: false,
+        });
+        let later = world.now + Duration::minutes(2);
+        world.live_to(later);
+        assert_eq!(told(&world), vec![], "it is tried again");
+        report.good = Some(good);
+        let last = Ended {
+            exit_code: i32::from(!good),
+            reason: if good { "Completed" } else { "Error" }.into(),
+            message: report.to_termination_message().into(),
+            at: Some(world.now),
+        };
+        world.leave(&run, good, Some(last));
+        let later = world.now + Duration::seconds(30);
+        world.live_to(later);
+        let expected = if good {
+            vec![]
+        } else {
+            pairs(&[("Failure", &run)])
+        };
+        assert_eq!(told(&world), expected);
+    }
 }
 
 #[test]
