@@ -204,6 +204,12 @@ impl Mounts {
         self.scratch = true;
     }
 
+    /// Volumes and mounts that were made elsewhere.
+    pub fn extend(&mut self, volumes: Vec<Volume>, mounts: Vec<VolumeMount>) {
+        self.volumes.extend(volumes);
+        self.mounts.extend(mounts);
+    }
+
     /// All volumes and mounts.
     pub fn finish(mut self) -> (Vec<Volume>, Vec<VolumeMount>) {
         if !self.secrets.is_empty() {
@@ -228,7 +234,7 @@ impl Mounts {
     }
 }
 
-fn volume_of(name: &str, volume: &VolumeDestination) -> Volume {
+pub(crate) fn volume_of(name: &str, volume: &VolumeDestination) -> Volume {
     Volume {
         name: name.to_owned(),
         persistent_volume_claim: volume.persistent_volume_claim.clone(),
@@ -252,7 +258,7 @@ fn memory() -> Volume {
     }
 }
 
-fn mount(name: &str, path: &str) -> VolumeMount {
+pub(crate) fn mount(name: &str, path: &str) -> VolumeMount {
     VolumeMount {
         name: name.to_owned(),
         mount_path: path.to_owned(),

@@ -6,17 +6,18 @@ use k8s_openapi::api::core::v1::{
     SecurityContext,
 };
 
-use crate::run::{RunSpec, SPEC_ENV};
+use crate::run::SPEC_ENV;
 
 /// User and group of our image.
 pub const UID: i64 = 65_532;
 
-/// The environment of a runner: its spec, and name and UID of its pod. `$` is doubled, else the
+/// The environment of a runner: its [`crate::run::RunSpec`], or that of a plan
+/// ([`crate::gobackup::run::FamilyRunSpec`]), and name and UID of its pod. `$` is doubled, else the
 /// kubelet would expand `$(NAME)` within.
 ///
 /// # Errors
 /// The spec can't be said as JSON.
-pub fn env(run: &RunSpec) -> Result<Vec<EnvVar>, String> {
+pub fn env(run: &impl serde::Serialize) -> Result<Vec<EnvVar>, String> {
     let text = serde_json::to_string(run).map_err(|e| format!("run spec: {e}"))?;
     let mut all = vec![EnvVar {
         name: SPEC_ENV.to_owned(),

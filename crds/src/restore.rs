@@ -16,7 +16,7 @@ use crate::mysql_backup::{
 };
 use crate::run::{Artefact, RunResult};
 
-/// A restore of a stored dump into a MySQL or MariaDB server.
+/// A restore of a stored dump into a MySQL, MariaDB or PostgreSQL server.
 ///
 /// Another restore is another object: the spec can't be changed.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +30,7 @@ use crate::run::{Artefact, RunResult};
     namespaced,
     status = "RestoreStatus",
     derive = "PartialEq",
-    doc = "Restore loads one stored dump into a MySQL or MariaDB server, once.",
+    doc = "Restore loads a stored dump into a MySQL, MariaDB or PostgreSQL server, once.",
     printcolumn = r#"{"name":"From","type":"string","jsonPath":".spec.from.name"}"#,
     printcolumn = r#"{"name":"To","type":"string","jsonPath":".spec.to.host"}"#,
     printcolumn = r#"{"name":"Database","type":"string","jsonPath":".spec.to.database"}"#,
@@ -52,7 +52,7 @@ use crate::run::{Artefact, RunResult};
 pub struct RestoreSpec {
     /// What to restore.
     pub from: RestoreFrom,
-    /// The key that opens an encrypted dump. Unset means that of the backup named in from.
+    /// The age key that opens an encrypted dump. Unset means that of the MysqlBackup named in from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decryption: Option<Decryption>,
     /// Where to restore to.
@@ -61,7 +61,7 @@ pub struct RestoreSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = false))]
     pub dry_run: bool,
-    /// True: restore also where tables are, and into the server the dump came from. Tables of the same name are replaced.
+    /// True: restore also where tables are, and into the server the dump came from. Tables of the same name are replaced; in PostgreSQL, all that the database holds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = false))]
     pub overwrite: bool,
@@ -128,14 +128,15 @@ pub struct RestoreSpec {
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "has(self.name) != has(self.location)", "message": "set name, for a backup object of this namespace, or location; exactly one of them"},
     {"rule": "!has(self.name) || [has(self.run), has(self.latest) && self.latest, has(self.at)].exists_one(x, x)", "message": "with name, set exactly one of run, latest: true, at"},
-    {"rule": "!has(self.location) || !(has(self.kind) || has(self.run) || has(self.latest) || has(self.at))", "message": "kind, run, latest and at go with name; put key, latest or at into location"}
+    {"rule": "!has(self.location) || !(has(self.kind) || has(self.run) || has(self.latest) || has(self.at))", "message": "kind, run, latest and at go with name; put key, latest or at into location"},
+    {"rule": "!(has(self.database) || has(self.storage)) || (has(self.kind) && self.kind != 'MysqlBackup')", "message": "database and storage go with kind Backup or CronBackup"}
 ]))]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreFrom {
-    /// Kind of the backup object. Unset means MysqlBackup.
+    /// Kind of the backup object: MysqlBackup, or Backup or CronBackup of gobackup.io. Unset means MysqlBackup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = [
-        {"rule": "self == 'MysqlBackup'", "message": "only dumps of a MysqlBackup can be restored by the operator; docs/gobackup.md says how an archive of another kind is read"}
+        {"rule": "self in ['MysqlBackup', 'Backup', 'CronBackup']", "message": "must be MysqlBackup, Backup or CronBackup"}
     ]))]
     pub kind: Option<String>,
     /// Name of the backup object in this namespace.
@@ -153,6 +154,14 @@ pub struct RestoreFrom {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub at: Option<String>,
+    /// Name of the Database (mysql, mariadb or postgresql) whose dump in the archive of a Backup is meant. Unset means every dump that fits the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub database: Option<String>,
+    /// Name of the Storage from which the archive of a Backup is read. Unset means the first one that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub storage: Option<String>,
     /// A place where artefacts are, without a backup object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<RestoreLocation>,
@@ -212,7 +221,7 @@ pub struct RestoreTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub host: Option<String>,
-    /// TCP port. Unset means 3306.
+    /// TCP port. Unset means 3306, for a dump of PostgreSQL 5432.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
@@ -321,6 +330,11 @@ pub struct RestoreStatus {
     /// Accepted, Restored, Ready.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+/// The backup that is named keeps its archives on Storages: it is one of gobackup.io.
+pub fn from_archive(from: &RestoreFrom) -> bool {
+    from.name.is_some() && matches!(kind_of(from), "Backup" | "CronBackup")
 }
 
 /// Kind of the backup object that `from` names.

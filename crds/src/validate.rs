@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Volume, VolumeMount};
 
 use crate::mysql_backup::{Destination, MysqlBackupSpec, PodMetadata, VolumeDestination};
 use crate::names::MAX_NAME;
-use crate::restore::{RestoreSpec, kind_of};
+use crate::restore::{RestoreSpec, from_archive, kind_of};
 use crate::schedule::{Schedule, parse_go_duration};
 
 /// One mistake: where, what, and what to do.
@@ -112,10 +112,10 @@ pub fn restore(spec: &RestoreSpec) -> Vec<Problem> {
                     "needs exactly one of run, latest: true, at beside name",
                 ));
             }
-            if kind_of(from) != "MysqlBackup" {
+            if !matches!(kind_of(from), "MysqlBackup" | "Backup" | "CronBackup") {
                 found.push(Problem::new(
                     "spec.from.kind",
-                    "only dumps of a MysqlBackup can be restored by the operator; get the archive of another kind with `kubectl backup download`",
+                    "must be MysqlBackup, Backup or CronBackup",
                 ));
             }
         }
@@ -146,6 +146,17 @@ pub fn restore(spec: &RestoreSpec) -> Vec<Problem> {
             "spec.from",
             "needs name, for a backup object of this namespace, or location; exactly one of them",
         )),
+    }
+    for (path, set) in [
+        ("spec.from.database", from.database.is_some()),
+        ("spec.from.storage", from.storage.is_some()),
+    ] {
+        if set && !from_archive(from) {
+            found.push(Problem::new(
+                path,
+                "goes with the name of a Backup or CronBackup; spec.to.database names the database to restore into",
+            ));
+        }
     }
     let times = [
         ("spec.from.at", from.at.as_ref()),
@@ -394,8 +405,17 @@ mod tests {
                 vec!["spec.from.at"],
             ),
             (
-                r#"{"kind":"Backup","name":"shop","latest":true}"#.into(),
+                r#"{"kind":"Storage","name":"shop","latest":true}"#.into(),
                 vec!["spec.from.kind"],
+            ),
+            (
+                r#"{"kind":"CronBackup","name":"shop","latest":true,"database":"d","storage":"s"}"#
+                    .into(),
+                vec![],
+            ),
+            (
+                r#"{"name":"shop","latest":true,"database":"d","storage":"s"}"#.into(),
+                vec!["spec.from.database", "spec.from.storage"],
             ),
             (
                 format!(r#"{{"location":{{{S3}}}}}"#),

@@ -828,7 +828,7 @@ fn a_run_gets_files_for_secrets() {
     let (plan, files) = crds::gobackup::run::with_files(resolved.plan);
     assert_eq!(
         plan.databases[0].password.as_deref(),
-        Some("/run/secrets/backup/databases/maindb/password")
+        Some("/run/secrets/gobackup/databases/maindb/password")
     );
     let paths: Vec<&str> = files.iter().map(|f| f.path.as_str()).collect();
     assert_eq!(
@@ -851,5 +851,32 @@ fn a_run_gets_files_for_secrets() {
     assert_eq!(
         back,
         crds::gobackup::run::with_files(of("example-cronbackup").plan).0
+    );
+}
+
+#[test]
+fn what_reads_archives_needs_storages_and_key_and_no_database() {
+    let world = world();
+    for (name, body) in &world.backups {
+        let mut references = world.references.clone();
+        references.databases.clear();
+        let whole = resolve(name, "app", body, &world.references);
+        let stored = crds::gobackup::stored(name, "app", body, &references, None);
+        let Ok(whole) = whole else { continue };
+        let stored = stored.unwrap_or_else(|e| panic!("{name}: {}", e.message()));
+        assert_eq!(stored.storages, whole.plan.storages, "{name}");
+        assert_eq!(stored.encrypt, whole.plan.encrypt, "{name}");
+        assert!(stored.databases.is_empty() && stored.before_script.is_none());
+        let wanted = crds::gobackup::wanted_to_read(body);
+        assert!(wanted.iter().all(|k| k.kind != "Database"), "{wanted:?}");
+    }
+    let body = &world.backups["nightly"];
+    let one = crds::gobackup::stored("nightly", "app", body, &world.references, Some("Bucket"));
+    assert_eq!(one.unwrap().storages.len(), 1);
+    let none = crds::gobackup::stored("nightly", "app", body, &world.references, Some("tape"));
+    let message = none.unwrap_err().message();
+    assert!(
+        message.contains("nightly names no Storage \"tape\"; it stores on bucket"),
+        "{message}"
     );
 }

@@ -36,6 +36,9 @@ pub(crate) fn spec(args: &Restore, from: Option<&From>) -> Result<RestoreSpec> {
                     "--at goes with an object; a run is a moment of its own",
                 ));
             }
+            if from.kind == "MysqlBackup" {
+                archives_only(args)?;
+            }
             let latest = from.run.is_none() && args.at.is_none();
             RestoreFrom {
                 kind: Some(from.kind.to_owned()),
@@ -43,13 +46,18 @@ pub(crate) fn spec(args: &Restore, from: Option<&From>) -> Result<RestoreSpec> {
                 run: from.run.clone(),
                 latest: latest.then_some(true),
                 at: args.at.clone(),
+                database: args.from_database.clone(),
+                storage: args.storage.clone(),
                 location: None,
             }
         }
-        None => RestoreFrom {
-            location: Some(location(&args.location, args.at.as_deref())),
-            ..RestoreFrom::default()
-        },
+        None => {
+            archives_only(args)?;
+            RestoreFrom {
+                location: Some(location(&args.location, args.at.as_deref())),
+                ..RestoreFrom::default()
+            }
+        }
     };
     let (host, port) = address(&args.target.to)?;
     Ok(RestoreSpec {
@@ -68,6 +76,21 @@ pub(crate) fn spec(args: &Restore, from: Option<&From>) -> Result<RestoreSpec> {
         image: args.image.clone(),
         ..RestoreSpec::default()
     })
+}
+
+/// A dump of a MysqlBackup is one of its own, in one place.
+fn archives_only(args: &Restore) -> Result<()> {
+    for (flag, set) in [
+        ("--from-database", args.from_database.is_some()),
+        ("--storage", args.storage.is_some()),
+    ] {
+        if set {
+            return Err(Error::usage(format!(
+                "{flag} goes with a Backup or CronBackup of gobackup.io, whose archives it chooses from"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`.
@@ -97,7 +120,11 @@ fn address(text: &str) -> Result<(String, Option<i32>)> {
     Ok((host.to_owned(), port))
 }
 
-fn decryption(text: &str) -> Result<Decryption> {
+/// `SECRET:KEY` of an age identity.
+///
+/// # Errors
+/// It is written otherwise.
+pub(crate) fn decryption(text: &str) -> Result<Decryption> {
     match text.split_once(':') {
         Some((name, key)) if !name.is_empty() && !key.is_empty() => Ok(Decryption {
             age: Some(AgeDecryption {

@@ -268,11 +268,8 @@ fn describe(
 ) -> Manifest {
     let settings = &context.settings;
     let identity = &settings.identity;
-    let variable = |name: &str| {
-        let server = connected.server.as_ref();
-        server.map_or_else(String::new, |s| s.variable(name).to_owned())
-    };
-    let version = variable("version");
+    let server = connected.server.as_ref();
+    let version = server.map_or("", |s| s.variable("version")).to_owned();
     Manifest {
         schema: manifest::SCHEMA.to_owned(),
         runner_version: crds::VERSION.to_owned(),
@@ -302,12 +299,11 @@ fn describe(
         } else {
             version
         },
-        server_identity: ServerIdentity {
-            server_uuid: variable("server_uuid"),
-            hostname: variable("hostname"),
-            port: variable("port"),
-            datadir: variable("datadir"),
-        },
+        server_identity: connected
+            .server
+            .as_ref()
+            .map(ServerIdentity::of)
+            .unwrap_or_default(),
         client: connected.client.version.clone(),
         arguments: connected.planned.clone(),
         position: raw.summary.position,

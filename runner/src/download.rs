@@ -1,7 +1,9 @@
 //! Sends an artefact to whoever asks through `kubectl exec`: `download hold` keeps the pod there,
 //! `download send [--run NAME | --key KEY | --at TIME] [--offset N] [--raw] [--head]` writes header,
 //! bytes and trailer of [`crds::download`] to stdout. Without `--raw` the dump itself is sent,
-//! decrypted and decompressed. Whatever is wrong is one line on stderr, and the exit code.
+//! decrypted and decompressed; of a Backup's archive the tar in it, which is read once before for
+//! its length and sum, unless `--expect LENGTH:SHA256` says what came of that. Whatever is wrong is
+//! one line on stderr, and the exit code.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -13,8 +15,9 @@ use sha2::{Digest, Sha256};
 
 use crate::artefacts::{self, Choice};
 use crate::failure::Failure;
+use crate::family;
 use crate::manifest::Manifest;
-use crate::pipeline::hex;
+use crate::pipeline::{Stored, hex};
 use crate::run::Context;
 
 const BUFFER: usize = 256 * 1024;
@@ -25,17 +28,25 @@ pub enum Asked {
     /// Stay until a signal comes.
     Hold,
     /// Send an artefact.
-    Send(Send),
+    Send(Wanted),
 }
 
 /// Which artefact, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Send {
-    choice: Choice,
-    offset: u64,
-    raw: bool,
+pub struct Wanted {
+    /// Which one.
+    pub choice: Choice,
+    /// First byte that is sent.
+    pub offset: u64,
+    /// The stored bytes.
+    pub raw: bool,
+    /// Length and SHA-256 of what an archive's tar was before.
+    pub expect: Option<Stored>,
     head: bool,
 }
+
+/// Begins to read what is sent.
+pub type Open<'a> = Box<dyn FnOnce() -> Result<Box<dyn Read + Send>, Failure> + 'a>;
 
 /// Reads the command line; `None` if it is not about downloads.
 ///
@@ -49,8 +60,8 @@ pub fn asked(words: &[String]) -> Option<Result<Asked, Failure>> {
     (two == SEND).then(|| send(rest).map(Asked::Send))
 }
 
-fn send(words: &[String]) -> Result<Send, Failure> {
-    let mut send = Send::default();
+fn send(words: &[String]) -> Result<Wanted, Failure> {
+    let mut send = Wanted::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || {
@@ -68,6 +79,7 @@ fn send(words: &[String]) -> Result<Send, Failure> {
                     .parse()
                     .map_err(|e| Failure::settings(format!("download: --offset: {e}")))?;
             }
+            "--expect" => send.expect = Some(expected(&value()?)?),
             "--raw" => send.raw = true,
             "--head" => send.head = true,
             other => {
@@ -76,6 +88,18 @@ fn send(words: &[String]) -> Result<Send, Failure> {
         }
     }
     Ok(send)
+}
+
+fn expected(text: &str) -> Result<Stored, Failure> {
+    let parts = text.split_once(':');
+    let parts = parts.and_then(|(length, sha256)| Some((length.parse().ok()?, sha256)));
+    let (bytes, sha256) = parts.ok_or_else(|| {
+        Failure::settings(format!("download: --expect {text:?} is no LENGTH:SHA256"))
+    })?;
+    Ok(Stored {
+        bytes,
+        sha256: sha256.to_owned(),
+    })
 }
 
 /// Does it, and gives the exit code.
@@ -117,30 +141,25 @@ async fn hold() -> Result<(), Failure> {
 }
 
 /// Header, bytes, trailer.
-fn artefact(context: &Context, send: &Send, out: &mut impl Write) -> Result<(), Failure> {
+fn artefact(context: &Context, send: &Wanted, out: &mut impl Write) -> Result<(), Failure> {
     context.settings.check()?;
-    let store = context.open_store()?;
-    let manifest = artefacts::choose(context, store.as_ref(), &send.choice)?;
-    let header = header(&manifest, send);
+    let (header, open) = match &context.settings.family {
+        // An empty line is no header, but shows that one is to come.
+        Some(family) => family::download(context, family, send, &mut || {
+            out.write_all(b"\n")
+                .and_then(|()| out.flush())
+                .map_err(gone)
+        })?,
+        None => dump(context, send)?,
+    };
     if send.offset > header.length {
         return Err(Failure::settings(format!(
             "--offset {} is beyond the {} bytes of {}",
             send.offset, header.length, header.key
         )));
     }
-    let mut reader: Option<Box<dyn Read + std::marker::Send>> = None;
-    if !send.head {
-        reader = Some(if send.raw {
-            store.open(&manifest.key)?.ok_or_else(|| {
-                Failure::store(
-                    "ArtefactNotFound",
-                    format!("{} is gone from the store", manifest.key),
-                )
-            })?
-        } else {
-            artefacts::open(context, store.as_ref(), &manifest)?
-        });
-    }
+    // Opened before the header is sent: a key that is wrong is told in its place.
+    let reader = if send.head { None } else { Some(open()?) };
     line(out, &header)?;
     match reader {
         Some(mut reader) => bytes(&mut reader, &header, out),
@@ -148,7 +167,26 @@ fn artefact(context: &Context, send: &Send, out: &mut impl Write) -> Result<(), 
     }
 }
 
-fn header(manifest: &Manifest, send: &Send) -> Header {
+/// The dump of a MysqlBackup.
+fn dump<'a>(context: &'a Context, send: &Wanted) -> Result<(Header, Open<'a>), Failure> {
+    let store = context.open_store()?;
+    let manifest = artefacts::choose(context, store.as_ref(), &send.choice)?;
+    let (header, raw) = (header(&manifest, send), send.raw);
+    let open: Open<'a> = Box::new(move || {
+        if !raw {
+            return artefacts::open(context, store.as_ref(), &manifest);
+        }
+        store.open(&manifest.key)?.ok_or_else(|| {
+            Failure::store(
+                "ArtefactNotFound",
+                format!("{} is gone from the store", manifest.key),
+            )
+        })
+    });
+    Ok((header, open))
+}
+
+fn header(manifest: &Manifest, send: &Wanted) -> Header {
     let name = manifest.key.rsplit('/').next().unwrap_or_default();
     let mut plain = name.strip_suffix(".age").unwrap_or(name);
     plain = match manifest.compression {
@@ -259,9 +297,23 @@ mod tests {
             "download send --offset",
             "download send --offset x",
             "download send --x",
+            "download send --expect 7",
+            "download send --expect x:00",
         ] {
             assert!(asked(&words(bad)).unwrap().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_a_tar_was_before() {
+        let Asked::Send(send) = asked(&words("download send --expect 7:ab"))
+            .unwrap()
+            .unwrap()
+        else {
+            panic!("send");
+        };
+        let expected = send.expect.unwrap();
+        assert_eq!((expected.bytes, expected.sha256.as_str()), (7, "ab"));
     }
 
     /// SHA-256 of `hello world` by sha256sum.

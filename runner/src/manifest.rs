@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::dump_reader::Table;
 use crate::failure::Failure;
 use crate::settings::Identity;
+use crate::source::Server;
 use crate::store::Store;
 
 /// Schema of the manifest.
@@ -102,6 +103,31 @@ pub struct ServerIdentity {
     pub port: String,
     /// Its data directory.
     pub datadir: String,
+}
+
+impl ServerIdentity {
+    /// That of this server.
+    pub fn of(server: &Server) -> Self {
+        let variable = |name: &str| server.variable(name).to_owned();
+        Self {
+            server_uuid: variable("server_uuid"),
+            hostname: variable("hostname"),
+            port: variable("port"),
+            datadir: variable("datadir"),
+        }
+    }
+
+    /// Recognised by what the server calls itself, not by its address.
+    pub fn is(&self, server: &Server) -> bool {
+        let uuid = server.variable("server_uuid");
+        if !uuid.is_empty() || !self.server_uuid.is_empty() {
+            return uuid == self.server_uuid;
+        }
+        !self.hostname.is_empty()
+            && self.hostname == server.variable("hostname")
+            && self.port == server.variable("port")
+            && self.datadir == server.variable("datadir")
+    }
 }
 
 impl Manifest {

@@ -16,10 +16,10 @@ use crate::artefacts::{self, Choice};
 use crate::connect::{self, Connection};
 use crate::failure::Failure;
 use crate::load;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, ServerIdentity};
 use crate::run::Context;
 use crate::settings::Source;
-use crate::source::{self, Dump, Server};
+use crate::source::{self, Dump};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -59,7 +59,15 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     let connection = connect::connect(context, target)?;
     let names = names(&manifest, options.database.as_deref())?;
     if !options.overwrite {
-        free(context, &connection, target, &manifest, &names)?;
+        let renamed = names != manifest.databases;
+        let identity = &manifest.server_identity;
+        free(
+            context,
+            &connection,
+            target,
+            identity,
+            (names.as_slice(), renamed),
+        )?;
     }
     let rows: u64 = manifest.tables.iter().map(|t| t.rows).sum();
     let what = format!(
@@ -152,68 +160,59 @@ fn names(manifest: &Manifest, database: Option<&str>) -> Result<Vec<String>, Fai
 }
 
 /// The target is another server and holds no table of these databases.
-fn free(
+pub(crate) fn free(
     context: &Context,
     connection: &Connection,
     target: &Source,
-    manifest: &Manifest,
-    names: &[String],
+    source: &ServerIdentity,
+    (names, renamed): (&[String], bool),
 ) -> Result<(), Failure> {
-    let refuse = |reason, text: String| {
-        Err(Failure::new(
-            exit::SETTINGS,
-            reason,
-            format!("{text}; to go on nevertheless, set overwrite"),
-        ))
-    };
     let Some(server) = &connection.server else {
         return Err(Failure::settings(
             "the target can't be looked at without an SQL client",
         ));
     };
-    let renamed = names != manifest.databases;
-    if is_source(server, manifest) && !renamed {
-        return refuse(
+    if source.is(server) && !renamed {
+        return Err(occupied(
             "TargetIsSource",
-            format!(
+            &format!(
                 "{}:{} is the server this dump came from",
                 target.host, target.port
             ),
-        );
+        ));
     }
     let filled = tables(context, connection, target, names)?;
     if let Some((database, table)) = filled.first() {
-        return refuse(
+        return Err(occupied(
             "TargetNotEmpty",
-            format!(
+            &format!(
                 "{} tables are there already, {database}.{table} for one",
                 filled.len()
             ),
-        );
+        ));
     }
     Ok(())
 }
 
-/// Recognised by what the server calls itself, not by its address.
-fn is_source(server: &Server, manifest: &Manifest) -> bool {
-    let identity = &manifest.server_identity;
-    let uuid = server.variable("server_uuid");
-    if !uuid.is_empty() || !identity.server_uuid.is_empty() {
-        return uuid == identity.server_uuid;
-    }
-    !identity.hostname.is_empty()
-        && identity.hostname == server.variable("hostname")
-        && identity.port == server.variable("port")
-        && identity.datadir == server.variable("datadir")
+/// The failure of a restore that needs consent.
+pub(crate) fn occupied(reason: &'static str, text: &str) -> Failure {
+    Failure::new(
+        exit::SETTINGS,
+        reason,
+        format!("{text}; to go on nevertheless, set overwrite"),
+    )
 }
 
 /// Tables and views in these databases.
-fn tables(
+pub(crate) fn tables(
     context: &Context,
     connection: &Connection,
     target: &Source,
     names: &[String],
 ) -> Result<Vec<(String, String)>, Failure> {
+    if names.is_empty() {
+        return Ok(vec![]);
+    }
     let client = connection.sql()?;
     let file = connection.options(context, target, client.flavour)?;
     let args = [

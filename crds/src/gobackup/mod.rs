@@ -3,7 +3,7 @@
 //!
 //! [`fields::merge`] finds the fields wherever a generation had them, [`resolve::wanted`] names
 //! the objects to look up, [`resolve::resolve`] makes the plan, [`run::with_files`] turns its
-//! secrets into mounted files. [`alone`] judges one object by itself.
+//! secrets into mounted files, [`pod::files`] mounts them. [`alone`] judges one object by itself.
 
 pub mod alone;
 pub mod archive;
@@ -11,6 +11,7 @@ pub mod databases;
 pub mod definition;
 pub mod fields;
 pub mod plan;
+pub mod pod;
 pub mod resolve;
 pub mod run;
 pub mod s3_family;
@@ -18,4 +19,7 @@ pub mod storages;
 mod words;
 
 pub use plan::{Credential, Plan};
-pub use resolve::{ObjectKey, References, Resolved, endpoint, resolve, wanted};
+pub use pod::{Files, files};
+pub use resolve::{
+    ObjectKey, References, Resolved, Unresolved, endpoint, resolve, stored, wanted, wanted_to_read,
+};

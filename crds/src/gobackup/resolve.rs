@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
+
 use crate::backup::{BackupBody, DatabaseRef, StorageRef};
 use crate::database::DatabaseSpec;
-use crate::legacy::BackupModelSpec;
+use crate::legacy::{BackupModelSpec, PostgreSqlSpec, S3Spec};
 use crate::report::EndpointKind;
 use crate::storage::StorageSpec;
 use crate::validate::Problem;
 
 use super::definition::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
 use super::fields::{Merged, merge};
-use super::plan::{Credential, Plan};
+use super::plan::{Compress, Credential, Encrypt, Plan};
 use super::words::{as_postgresql, as_s3, problem, text};
 use super::{archive, databases, storages};
 
@@ -45,6 +47,30 @@ pub struct References {
     pub storages: BTreeMap<ObjectKey, StorageSpec>,
     /// `BackupModel`.
     pub models: BTreeMap<ObjectKey, BackupModelSpec>,
+}
+
+impl References {
+    /// Takes in an object by its `spec`. One that does not fit its type counts as an empty one,
+    /// whose problems name what it lacks.
+    pub fn insert(&mut self, key: ObjectKey, spec: &serde_json::Value) {
+        match key.kind {
+            "Database" => drop(self.databases.insert(key, read(spec))),
+            "PostgreSQL" => {
+                let database = read::<PostgreSqlSpec>(spec).to_database();
+                self.databases.insert(key, database);
+            }
+            "Storage" => drop(self.storages.insert(key, read(spec))),
+            "S3" => {
+                let storage = read::<S3Spec>(spec).to_storage();
+                self.storages.insert(key, storage);
+            }
+            _ => drop(self.models.insert(key, read(spec))),
+        }
+    }
+}
+
+fn read<T: DeserializeOwned + Default>(spec: &serde_json::Value) -> T {
+    T::deserialize(spec).unwrap_or_default()
 }
 
 /// A plan and what its author should know.
@@ -139,6 +165,13 @@ pub fn wanted(body: &BackupBody) -> Vec<ObjectKey> {
     keys
 }
 
+/// Every object that [`stored`] needs.
+pub fn wanted_to_read(body: &BackupBody) -> Vec<ObjectKey> {
+    let mut keys = wanted(body);
+    keys.retain(|k| !matches!(k.kind, "Database" | "PostgreSQL"));
+    keys
+}
+
 /// The object that the Database or Storage of this name in the plan stands for.
 pub fn endpoint(
     body: &BackupBody,
@@ -189,24 +222,8 @@ pub(super) fn judge(
 ) -> (Resolved, Unresolved) {
     let mut bad = Unresolved::default();
     let mut warnings = vec![];
-    let mut merged = merge(body);
-    if let Some(model) = merged.model.clone() {
-        match references
-            .models
-            .get(&ObjectKey::new(GROUP, "BackupModel", &model))
-        {
-            Some(spec) => merged = merged.with_model(&model, spec),
-            None => bad
-                .missing
-                .push(missing("backupModelRef", "BackupModel", &model, namespace)),
-        }
-    }
-    let mounts: Vec<String> = body
-        .spec
-        .iter()
-        .filter_map(|s| s.job.as_ref())
-        .flat_map(|j| j.volume_mounts.iter().map(|m| m.mount_path.clone()))
-        .collect();
+    let merged = with_model(merge(body), references, namespace, &mut bad);
+    let mounts = mounts(body);
     let mounted = |path: &str| mounts.iter().any(|m| below(path, m));
     let plan = Plan {
         model: name.to_lowercase(),
@@ -230,10 +247,7 @@ pub(super) fn judge(
             Some((path, with)) => archive::compress(path, Some(with), &mut bad.problems),
             None => archive::compress("", None, &mut bad.problems),
         },
-        encrypt: merged
-            .encode
-            .as_ref()
-            .and_then(|(path, with)| archive::encrypt(path, Some(with), &mut bad.problems)),
+        encrypt: encryption(&merged, &mut bad),
         split: merged
             .split
             .as_ref()
@@ -270,6 +284,93 @@ pub(super) fn plain_password(merged: &Merged) -> Option<String> {
     plain.then(|| format!(
         "{path}.password is plain text that anyone who can read this object sees; use passwordSecretKeyRef"
     ))
+}
+
+/// What reads the archives of a Backup needs of its plan: the storages, and the encryption. Nothing
+/// is dumped, so its Databases need not be there any more. With `storage` it is that one alone.
+///
+/// # Errors
+/// What is missing, and what is wrong; never a panic, whatever the objects hold.
+pub fn stored(
+    name: &str,
+    namespace: &str,
+    body: &BackupBody,
+    references: &References,
+    storage: Option<&str>,
+) -> Result<Plan<Credential>, Unresolved> {
+    let mut bad = Unresolved::default();
+    let merged = with_model(merge(body), references, namespace, &mut bad);
+    let mounts = mounts(body);
+    let mounted = |path: &str| mounts.iter().any(|m| below(path, m));
+    let mut storages = find_storages(
+        &merged,
+        namespace,
+        references,
+        &mounted,
+        &mut bad,
+        &mut vec![],
+    );
+    if let Some(wanted) = storage {
+        let names: Vec<String> = storages.iter().map(|s| s.name.clone()).collect();
+        storages.retain(|s| s.name == wanted.to_lowercase());
+        if storages.is_empty() {
+            bad.problems.push(problem(
+                "storage",
+                format!(
+                    "{name} names no Storage {wanted:?}; it stores on {}",
+                    names.join(", ")
+                ),
+            ));
+        }
+    }
+    let plan = Plan {
+        model: name.to_lowercase(),
+        databases: vec![],
+        storages,
+        compress: Compress::default(),
+        encrypt: encryption(&merged, &mut bad),
+        split: None,
+        before_script: None,
+        after_script: None,
+    };
+    if bad == Unresolved::default() {
+        Ok(plan)
+    } else {
+        Err(bad)
+    }
+}
+
+/// The fields with those of the BackupModel that is referred to.
+fn with_model(
+    merged: Merged,
+    references: &References,
+    namespace: &str,
+    bad: &mut Unresolved,
+) -> Merged {
+    let Some(model) = merged.model.clone() else {
+        return merged;
+    };
+    let key = ObjectKey::new(GROUP, "BackupModel", &model);
+    if let Some(spec) = references.models.get(&key) {
+        return merged.with_model(&model, spec);
+    }
+    bad.missing
+        .push(missing("backupModelRef", "BackupModel", &model, namespace));
+    merged
+}
+
+/// Where the pod mounts volumes of the user's own.
+fn mounts(body: &BackupBody) -> Vec<String> {
+    body.spec
+        .iter()
+        .filter_map(|s| s.job.as_ref())
+        .flat_map(|j| j.volume_mounts.iter().map(|m| m.mount_path.clone()))
+        .collect()
+}
+
+fn encryption(merged: &Merged, bad: &mut Unresolved) -> Option<Encrypt<Credential>> {
+    let (path, with) = merged.encode.as_ref()?;
+    archive::encrypt(path, Some(with), &mut bad.problems)
 }
 
 /// `path` is `directory` or below it.

@@ -7,8 +7,9 @@ use crate::run::RunSpec;
 
 use super::plan::{Credential, Plan};
 
-/// Directory of the pod where every secret of the plan is mounted.
-pub const SECRETS_DIR: &str = "/run/secrets/backup";
+/// Directory of the pod where every secret of the plan is mounted; another one than that of
+/// [`crate::mounts`], as a pod may have both.
+pub const SECRETS_DIR: &str = "/run/secrets/gobackup";
 /// Directory of the pod below which each local Storage's volume is mounted under its name.
 pub const VOLUMES_DIR: &str = "/storage";
 /// Directory of the pod for the compressed dumps while the archive is made.

@@ -26,9 +26,15 @@ pub(crate) struct Download {
     /// File or directory to write to, - for stdout; the artefact's own name here if unset
     #[arg(short = 'O', long, value_name = "FILE")]
     pub(crate) output_file: Option<PathBuf>,
-    /// The stored bytes; unset gives the dump itself, decrypted and decompressed
+    /// The stored bytes; unset gives the dump itself, or the tar in an archive, decrypted and decompressed
     #[arg(long)]
     pub(crate) raw: bool,
+    /// Secret key with the age identity, as NAME:KEY; that of the object if unset
+    #[arg(long, value_name = "SECRET:KEY", conflicts_with = "raw")]
+    pub(crate) decrypt_secret: Option<String>,
+    /// Storage (gobackup.io) to read the archive from; the first that has it if unset
+    #[arg(long, value_name = "NAME")]
+    pub(crate) storage: Option<String>,
     /// Key of the artefact, as runs --stored shows it
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,

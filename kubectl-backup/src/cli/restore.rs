@@ -13,6 +13,12 @@ pub(crate) struct Restore {
     /// The newest artefact of this moment or earlier, RFC 3339
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<String>,
+    /// Database (gobackup.io) whose dump in the archive is meant; every one that fits the server if unset
+    #[arg(long, value_name = "NAME")]
+    pub(crate) from_database: Option<String>,
+    /// Storage (gobackup.io) to read the archive from; the first that has it if unset
+    #[arg(long, value_name = "NAME")]
+    pub(crate) storage: Option<String>,
     /// Where to restore to
     #[command(flatten)]
     pub(crate) target: TargetFlags,

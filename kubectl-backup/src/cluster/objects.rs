@@ -1,9 +1,11 @@
 //! Reading and changing the users' objects. They stay dynamic, so that fields this program does
 //! not know survive.
 
+use crds::gobackup::ObjectKey;
 use futures::future::join_all;
 use futures::{Stream, StreamExt};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 use serde_json::Value;
@@ -243,6 +245,31 @@ impl Cluster {
         match found {
             Ok(found) => Ok(found.map(|object| Object { kind, object })),
             Err(e) => Err(self.explain(&e, Self::call("get", kind, Some(&namespace)))),
+        }
+    }
+
+    /// The spec of what a Backup refers to, if it is there.
+    ///
+    /// # Errors
+    /// What the server refused.
+    pub(crate) async fn referred(&self, namespace: &str, key: &ObjectKey) -> Result<Option<Value>> {
+        let kind = GroupVersionKind::gvk(key.group, "v1", key.kind);
+        let plural = format!("{}s", key.kind.to_lowercase());
+        let resource = ApiResource::from_gvk_with_plural(&kind, &plural);
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), namespace, &resource);
+        match api.get_opt(&key.name).await {
+            Ok(found) => Ok(found.map(|object| object.data["spec"].clone())),
+            Err(e) if is_missing_resource(&e) => Ok(None),
+            Err(e) => {
+                let call = Call {
+                    verb: "get",
+                    resource: &plural,
+                    kind: None,
+                    namespace: Some(namespace),
+                };
+                Err(self.explain(&e, call))
+            }
         }
     }
 

@@ -4,7 +4,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crds::backup::BackupBody;
 use crds::download::{Header, PROGRAM, SEND, Trailer};
+use crds::gobackup::{References, wanted_to_read};
+use crds::mysql_backup::Decryption;
 use kube::api::AttachedProcess;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -41,12 +44,20 @@ pub(crate) async fn run(context: &Context, args: &Download) -> Result<()> {
         short.trim_end_matches(['-', '.']),
         id.chars().take(8).collect::<String>()
     );
-    let pod = download_pod::build(&object, &name, &image, !args.raw)?;
+    let archive = *object.kind != MYSQL;
+    let pod = if archive {
+        let parts = stored(&cluster, &object, args).await?;
+        download_pod::archive(&object, &name, &image, parts)?
+    } else {
+        let identity = identity(args)?;
+        download_pod::dump(&object, &name, &image, !args.raw, identity.as_ref())?
+    };
     let source = Source {
         cluster: &cluster,
         namespace: object.namespace(),
         pod: name.clone(),
         words: words(args, run.as_deref()),
+        measured: archive && !args.raw,
     };
     let mut interrupt = Box::pin(super::interrupted());
     // Created or not, from here on the pod is removed whatever happens.
@@ -79,23 +90,57 @@ async fn artefact(cluster: &Cluster, args: &Download) -> Result<(Object, Option<
         }
         Err(error) => return Err(error),
     };
-    if *found.0.kind != MYSQL {
-        let keys: Vec<String> = super::wait::newest(&found.0)
-            .into_iter()
-            .flat_map(|run| run.artefacts)
-            .map(|a| a.key)
-            .collect();
-        return Err(Error::usage(format!(
-            "{} keeps plain archives in its Storages and is read with their own tools{}",
-            found.0.full_name(),
-            if keys.is_empty() {
-                String::new()
-            } else {
-                format!("; the newest is {}", keys.join(", "))
-            }
-        )));
+    if *found.0.kind == MYSQL && args.storage.is_some() {
+        return Err(Error::usage(
+            "--storage goes with a Backup or CronBackup of gobackup.io",
+        ));
     }
     Ok(found)
+}
+
+/// What a pod needs to read the archives of a Backup, by what it refers to now.
+async fn stored(
+    cluster: &Cluster,
+    object: &Object,
+    args: &Download,
+) -> Result<download_pod::Archive> {
+    let unreadable = |e| {
+        let name = object.full_name();
+        Error::new(Exit::Other, format!("{name} can't be read: {e}"))
+    };
+    let body: BackupBody =
+        serde_json::from_value(object.object.data.clone()).map_err(unreadable)?;
+    let namespace = object.namespace();
+    let mut references = References::default();
+    for key in wanted_to_read(&body) {
+        if let Some(spec) = cluster.referred(&namespace, &key).await? {
+            references.insert(key, &spec);
+        }
+    }
+    let name = object.name();
+    let storage = args.storage.as_deref();
+    let mut plan = crds::gobackup::stored(&name, &namespace, &body, &references, storage).map_err(
+        |unresolved| {
+            Error::new(
+                Exit::NotFound,
+                format!("{}: {}", object.full_name(), unresolved.message()),
+            )
+        },
+    )?;
+    if args.raw {
+        // Stored bytes need no key.
+        plan.encrypt = None;
+    }
+    Ok(download_pod::Archive {
+        files: crds::gobackup::files(plan),
+        job: body.spec.and_then(|s| s.job).unwrap_or_default(),
+        identity: identity(args)?,
+    })
+}
+
+fn identity(args: &Download) -> Result<Option<Decryption>> {
+    let secret = args.decrypt_secret.as_deref();
+    secret.map(crate::build_restore::decryption).transpose()
 }
 
 /// The image of the run's own Job if it is still there, else what the operator gives its runs.
@@ -150,6 +195,8 @@ struct Source<'a> {
     namespace: String,
     pod: String,
     words: Vec<String>,
+    /// Length and sum are found by reading all of it; they are told again, to be found once.
+    measured: bool,
 }
 
 /// Waits until the pod runs.
@@ -336,8 +383,7 @@ async fn head(source: &Source<'_>) -> Result<Header> {
             }
             Err(error) => return Err(error),
         };
-        let mut line = String::new();
-        process.out.read_line(&mut line).await?;
+        let line = process.first_line().await?;
         if let Ok(header) = serde_json::from_str(&line) {
             return Ok(header);
         }
@@ -415,9 +461,12 @@ async fn stream(
 ) -> Result<bool> {
     let mut words = source.words.clone();
     words.extend(["--offset".to_owned(), got.length.to_string()]);
+    if source.measured {
+        let expected = format!("{}:{}", header.length, header.sha256);
+        words.extend(["--expect".to_owned(), expected]);
+    }
     let mut process = start(source, &words).await?;
-    let mut line = String::new();
-    process.out.read_line(&mut line).await?;
+    let line = process.first_line().await?;
     let Ok(now) = serde_json::from_str::<Header>(&line) else {
         return process.broken(source).await;
     };
@@ -491,6 +540,16 @@ async fn start(source: &Source<'_>, words: &[String]) -> Result<Process> {
 }
 
 impl Process {
+    /// The first line that is not empty: an empty one says that a header is still to come.
+    async fn first_line(&mut self) -> Result<String> {
+        loop {
+            let mut line = String::new();
+            if self.out.read_line(&mut line).await? == 0 || !line.trim().is_empty() {
+                return Ok(line);
+            }
+        }
+    }
+
     /// A program that failed is an error; a stream that broke is `false`.
     async fn broken(self, source: &Source<'_>) -> Result<bool> {
         match self.code().await {

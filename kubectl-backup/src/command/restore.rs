@@ -13,7 +13,7 @@ use crate::build_restore::{From, spec};
 use crate::cli::{DryRun, Restore};
 use crate::cluster::{Cluster, Object, duration};
 use crate::error::{Error, Kind as Exit, Result};
-use crate::kind::{MYSQL, RESTORE, Target};
+use crate::kind::{RESTORE, Target};
 use crate::ui::Mark;
 
 /// Restores.
@@ -72,12 +72,6 @@ async fn artefact(cluster: &Cluster, name: &str) -> Result<From> {
         }
         Err(error) => return Err(error),
     };
-    if *object.kind != MYSQL {
-        return Err(Error::usage(format!(
-            "{}: only dumps of a MysqlBackup can be restored by the operator",
-            object.full_name()
-        )));
-    }
     Ok(From {
         kind: object.kind.kind,
         name: object.name(),
@@ -182,7 +176,12 @@ fn consent(context: &Context, args: &Restore, spec: &RestoreSpec) -> Result<()> 
     }
     let host = spec.to.host.clone().unwrap_or_default();
     let word = spec.to.database.clone().unwrap_or_else(|| host.clone());
-    let text = format!("This would replace tables of the same name in {word} at {host}.");
+    let what = if crds::restore::from_archive(&spec.from) {
+        "tables of the same name, of PostgreSQL all that the database holds,"
+    } else {
+        "tables of the same name"
+    };
+    let text = format!("This would replace {what} in {word} at {host}.");
     context.ui.confirm_by_name(&text, &word)
 }
 

@@ -97,10 +97,16 @@ fn from(spec: &RestoreSpec) -> String {
         let which = from.run.as_ref().map(|run| format!("run {run}"));
         let which = which.or(from.at.as_ref().map(|at| format!("as of {at}")));
         let kind = crds::restore::kind_of(from).to_lowercase();
-        return format!(
+        let mut text = format!(
             "{kind}/{name}, {}",
             or(&which.unwrap_or_default(), "its newest")
         );
+        for (what, name) in [("database", &from.database), ("storage", &from.storage)] {
+            if let Some(name) = name {
+                text.push_str(&format!(", {what} {name}"));
+            }
+        }
+        return text;
     }
     let Some(location) = &from.location else {
         return "<none>".to_owned();

@@ -141,6 +141,61 @@ fn replacing_needs_consent() {
 }
 
 #[test]
+fn a_database_of_an_archive_is_restored_from_one_storage() {
+    let (fake, config) = cluster(good("would"), good("restored"));
+    fake.install("backups");
+    fake.put(json!({
+        "apiVersion": "gobackup.io/v1", "kind": "Backup",
+        "metadata": { "name": "nightly", "namespace": "prod", "uid": "u" }, "spec": {},
+    }));
+    let words = [
+        "restore",
+        "backup/nightly",
+        "--from-database",
+        "maindb",
+        "--storage",
+        "disk",
+        "--to",
+        "pg2",
+        "--secret",
+        "pg2",
+        "--name",
+        "r",
+    ];
+    config.run(&[&words[..], &["--wait"]].concat()).ok();
+    assert_eq!(
+        fake.get("prod", "r").unwrap()["spec"],
+        json!({
+            "from": { "kind": "Backup", "name": "nightly", "latest": true, "database": "maindb", "storage": "disk" },
+            "to": { "host": "pg2", "credentialsSecretRef": { "name": "pg2" } },
+        })
+    );
+    let described = config.run(&["describe", "restore/r"]).ok();
+    assert!(
+        described
+            .out
+            .contains("From:          backup/nightly, its newest, database maindb, storage disk\n"),
+        "{}",
+        described.out
+    );
+    let refused = config.run(&[&words[..], &["--overwrite"]].concat());
+    assert!(
+        refused.err.contains(
+            "This would replace tables of the same name, of PostgreSQL all that the database holds, in pg2 at pg2."
+        ),
+        "{refused:?}"
+    );
+    for flag in ["--from-database", "--storage"] {
+        let words = [&["restore", "mysqlbackup/shop"], &TO[2..], &[flag, "x"]];
+        let refused = config.run(&words.concat());
+        assert!(
+            refused.code == Some(2) && refused.err.contains(&format!("{flag} goes with a Backup")),
+            "{refused:?}"
+        );
+    }
+}
+
+#[test]
 fn from_a_location_after_all_is_lost() {
     let (fake, config) = cluster(good("would"), good("restored"));
     let ran = config

@@ -4,31 +4,19 @@
 use std::collections::BTreeMap;
 
 use crds::backup::{BackupBody, JobOptions};
-use crds::gobackup::plan::{Credential, Place};
-use crds::gobackup::run::{
-    FamilyRunSpec, SECRETS_DIR, SecretFile, VOLUMES_DIR, WORK_DIR, with_files,
-};
-use crds::gobackup::{Plan, Resolved};
-use crds::labels::PREFIX;
-use crds::mysql_backup::{MysqlBackupSpec, VolumeDestination};
+use crds::gobackup::run::{FamilyRunSpec, WORK_DIR};
+use crds::gobackup::{Plan, Resolved, files};
+use crds::mysql_backup::MysqlBackupSpec;
 use crds::run::{RunSpec, SPEC_ENV};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{
-    DownwardAPIProjection, DownwardAPIVolumeFile, EmptyDirVolumeSource, KeyToPath,
-    ObjectFieldSelector, ProjectedVolumeSource, SecretProjection, Volume, VolumeMount,
-    VolumeProjection,
-};
+use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Volume, VolumeMount};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::engine::{Object, Seed};
 use crate::mysql_backup::build_job;
 
-/// Name of the volume of secrets.
-const SECRETS: &str = "gobackup-secrets";
 /// Name of the work directory's volume.
 const WORK: &str = "gobackup-work";
-/// Owner may read; with fsGroup the kubelet adds the group.
-const MODE: i32 = 0o400;
 
 /// Builds the Job of a run.
 ///
@@ -50,30 +38,20 @@ pub(super) fn build(
         .image
         .clone()
         .unwrap_or_else(|| runner_image.to_owned());
-    let (plan, files) = with_files(resolved.plan);
+    let files = files(resolved.plan);
     let mut spec = pod_options(body, &options);
-    let mut inline = BTreeMap::new();
-    spec.volumes.extend(secrets(&files, &mut inline));
-    if !files.is_empty() {
-        spec.volume_mounts.push(mount(SECRETS, SECRETS_DIR, true));
-    }
-    for (name, volume) in volumes(&plan) {
-        let id = format!("storage-{}", crds::names::short_hash(&[&name], 10));
-        spec.volumes.push(storage_volume(&id, &volume));
-        let mut at = mount(&id, &format!("{VOLUMES_DIR}/{name}"), false);
-        at.sub_path = volume
-            .path
-            .as_deref()
-            .map(|p| p.trim_matches('/').to_owned())
-            .filter(|p| !p.is_empty());
-        spec.volume_mounts.push(at);
-    }
+    spec.volumes.extend(files.volumes);
+    spec.volume_mounts.extend(files.mounts);
     spec.volumes
         .push(work(options.workdir_size_limit.as_deref()));
-    spec.volume_mounts.push(mount(WORK, WORK_DIR, false));
+    spec.volume_mounts.push(VolumeMount {
+        name: WORK.to_owned(),
+        mount_path: WORK_DIR.to_owned(),
+        ..VolumeMount::default()
+    });
     let mut job = build_job(object, "gobackup.io/v1", &spec, seed, &image)?;
-    add_plan(&mut job, plan, &options)?;
-    add_inline(&mut job, inline);
+    add_plan(&mut job, files.plan, &options)?;
+    add_inline(&mut job, files.annotations);
     Ok(job)
 }
 
@@ -123,91 +101,6 @@ fn pod_options(body: &BackupBody, options: &JobOptions) -> MysqlBackupSpec {
     }
 }
 
-fn mount(name: &str, path: &str, read_only: bool) -> VolumeMount {
-    VolumeMount {
-        name: name.to_owned(),
-        mount_path: path.to_owned(),
-        read_only: read_only.then_some(true),
-        ..VolumeMount::default()
-    }
-}
-
-/// Every secret as a file of one volume. What the user wrote in plain text goes through an
-/// annotation of the pod, where it is as visible as it was; neither environment nor arguments
-/// hold it, and the operator needs no right to write Secrets.
-fn secrets(files: &[SecretFile], inline: &mut BTreeMap<String, String>) -> Option<Volume> {
-    let mut sources = vec![];
-    for file in files {
-        match &file.from {
-            Credential::Secret {
-                name,
-                key,
-                optional,
-            } => sources.push(VolumeProjection {
-                secret: Some(SecretProjection {
-                    name: name.clone(),
-                    items: Some(vec![KeyToPath {
-                        key: key.clone(),
-                        path: file.path.clone(),
-                        mode: None,
-                    }]),
-                    optional: optional.then_some(true),
-                }),
-                ..VolumeProjection::default()
-            }),
-            Credential::Literal(text) => {
-                let annotation = format!("{PREFIX}inline-{}", inline.len());
-                sources.push(VolumeProjection {
-                    downward_api: Some(DownwardAPIProjection {
-                        items: Some(vec![DownwardAPIVolumeFile {
-                            path: file.path.clone(),
-                            field_ref: Some(ObjectFieldSelector {
-                                field_path: format!("metadata.annotations['{annotation}']"),
-                                api_version: None,
-                            }),
-                            ..DownwardAPIVolumeFile::default()
-                        }]),
-                    }),
-                    ..VolumeProjection::default()
-                });
-                inline.insert(annotation, text.clone());
-            }
-        }
-    }
-    (!sources.is_empty()).then(|| Volume {
-        name: SECRETS.to_owned(),
-        projected: Some(ProjectedVolumeSource {
-            default_mode: Some(MODE),
-            sources: Some(sources),
-        }),
-        ..Volume::default()
-    })
-}
-
-/// Volumes of local storages, by the storage's name.
-fn volumes(plan: &Plan<String>) -> Vec<(String, VolumeDestination)> {
-    let volume = |s: &crds::gobackup::plan::Storage<String>| match &s.place {
-        Place::Local {
-            volume: Some(volume),
-        } => Some((s.name.clone(), (**volume).clone())),
-        _ => None,
-    };
-    plan.storages.iter().filter_map(volume).collect()
-}
-
-fn storage_volume(name: &str, volume: &VolumeDestination) -> Volume {
-    Volume {
-        name: name.to_owned(),
-        persistent_volume_claim: volume.persistent_volume_claim.clone(),
-        nfs: volume.nfs.clone(),
-        host_path: volume.host_path.clone(),
-        csi: volume.csi.clone(),
-        ephemeral: volume.ephemeral.clone(),
-        empty_dir: volume.empty_dir.clone(),
-        ..Volume::default()
-    }
-}
-
 fn work(limit: Option<&str>) -> Volume {
     Volume {
         name: WORK.to_owned(),
@@ -246,26 +139,13 @@ fn add_plan(job: &mut Job, plan: Plan<String>, options: &JobOptions) -> Result<(
     run.destination = None;
     let spec = FamilyRunSpec {
         run,
-        plan: without_volumes(plan),
+        plan,
         workdir: WORK_DIR.to_owned(),
         time_zone: zone.filter(|z| !z.is_empty()),
     };
     let text = serde_json::to_string(&spec).map_err(|e| format!("run spec: {e}"))?;
     variable.value = Some(text.replace('$', "$$"));
     Ok(())
-}
-
-/// The runner needs to know that there is a volume, not which.
-fn without_volumes(mut plan: Plan<String>) -> Plan<String> {
-    for storage in &mut plan.storages {
-        if let Place::Local {
-            volume: Some(volume),
-        } = &mut storage.place
-        {
-            **volume = VolumeDestination::default();
-        }
-    }
-    plan
 }
 
 fn add_inline(job: &mut Job, inline: BTreeMap<String, String>) {

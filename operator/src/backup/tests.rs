@@ -210,10 +210,27 @@ fn the_job_holds_the_plan_and_no_secret() {
             .map(|m| m.mount_path.as_str())
             .collect();
         assert!(
-            mounts.contains(&"/work") && mounts.contains(&"/run/secrets/backup"),
+            mounts.contains(&"/work") && mounts.contains(&"/run/secrets/gobackup"),
             "{mounts:?}"
         );
     }
+}
+
+#[test]
+fn receivers_and_keys_of_storages_are_mounted_at_paths_of_their_own() {
+    let (kind, mut spec) = world("nightly", "");
+    spec["body"]["spec"]["notifications"] =
+        json!([{"type": "Webhook", "urlSecretKeyRef": {"name": "hooks", "key": "url"}}]);
+    let job = job(&kind, &spec);
+    let mounts = pod(&job).containers[0].volume_mounts.iter().flatten();
+    let mut paths: Vec<&str> = mounts.map(|m| m.mount_path.as_str()).collect();
+    paths.sort_unstable();
+    let all = paths.len();
+    paths.dedup();
+    assert!(
+        paths.len() == all && all > 2,
+        "a pod with one path twice is refused: {paths:?}"
+    );
 }
 
 /// The next Job has what the reference says now (a changed spec that does not reach the next Job

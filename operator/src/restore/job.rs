@@ -1,5 +1,9 @@
 //! The Job of a Restore. PURE.
 
+use std::collections::BTreeMap;
+
+use crds::gobackup::Files;
+use crds::gobackup::run::{FamilyRunSpec, WORK_DIR};
 use crds::labels;
 use crds::mounts::Mounts;
 use crds::mysql_backup::MysqlBackupSpec;
@@ -8,17 +12,31 @@ use crds::request::Action;
 use crds::restore::{Restore, RestoreSpec, kind_of};
 use crds::run::{ObjectId, OperatorTells, RunId, RunSpec, SPEC_VERSION, Trigger};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
-use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{
+    Container, EnvVar, LocalObjectReference, PodSecurityContext, PodSpec, PodTemplateSpec,
+    Toleration, Volume, VolumeMount,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource as _;
 use serde_json::{Value, json};
 
+use super::archive::Archived;
 use super::observe::Backup;
 use crate::engine::Object;
 use crate::pods::{overlay, pull_policy, some};
 
 /// Seconds to SIGKILL where the spec is silent.
 const GRACE: i64 = 60;
+
+/// Where the artefact is.
+pub(super) enum Stored<'a> {
+    /// In `spec.from.location`.
+    Place,
+    /// Where a MysqlBackup stores.
+    Backup(&'a Backup),
+    /// On the storages of a Backup or CronBackup.
+    Archive(&'a Archived, Box<Files>),
+}
 
 /// Builds the Job. It is tried once: whether half a restore may be repeated is the user's decision.
 ///
@@ -27,7 +45,7 @@ const GRACE: i64 = 60;
 pub(super) fn build(
     object: &Object,
     spec: &RestoreSpec,
-    backup: Option<&Backup>,
+    store: &Stored<'_>,
     runner_image: &str,
 ) -> Result<Job, String> {
     let name = names::restore_name(&object.name, &object.uid);
@@ -41,7 +59,11 @@ pub(super) fn build(
         labels::ACTION.to_owned(),
         Action::Restore.as_str().to_owned(),
     );
-    let pod = pod(object, spec, backup, &name, runner_image)?;
+    let pod = pod(object, spec, store, &name, runner_image)?;
+    let mut annotations = notes.clone();
+    if let Stored::Archive(_, files) = store {
+        annotations.extend(files.annotations.clone());
+    }
     Ok(Job {
         metadata: ObjectMeta {
             name: Some(name),
@@ -65,7 +87,7 @@ pub(super) fn build(
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta {
                     labels: Some(labels),
-                    annotations: Some(notes),
+                    annotations: Some(annotations),
                     ..ObjectMeta::default()
                 }),
                 spec: Some(pod),
@@ -79,31 +101,35 @@ pub(super) fn build(
 fn pod(
     object: &Object,
     spec: &RestoreSpec,
-    backup: Option<&Backup>,
+    store: &Stored<'_>,
     job: &str,
     runner_image: &str,
 ) -> Result<PodSpec, String> {
     let mut mounts = Mounts::default();
-    let run = run_spec(object, spec, backup, job, &mut mounts);
+    let run = run_spec(object, spec, store, job, &mut mounts);
     mounts.scratch();
-    let ours = mounts.finish();
+    let lent = Lent::of(store);
     let (mut volumes, mut at) = (spec.volumes.clone(), spec.volume_mounts.clone());
-    let mut env = vec![];
-    if let Some(untyped) = backup.map(|b| &b.spec).filter(|s| s.destination.is_none()) {
-        env = store_of(untyped);
-        let fresh = |name: &str| !spec.volumes.iter().any(|v| v.name == name);
-        volumes.extend(untyped.volumes.iter().filter(|v| fresh(&v.name)).cloned());
-        at.extend(
-            untyped
-                .volume_mounts
-                .iter()
-                .filter(|m| fresh(&m.name))
-                .cloned(),
-        );
+    let fresh = |name: &str| !spec.volumes.iter().any(|v| v.name == name);
+    volumes.extend(lent.volumes.iter().filter(|v| fresh(&v.name)).cloned());
+    at.extend(lent.mounts.iter().filter(|m| fresh(&m.name)).cloned());
+    let mut env = lent.env;
+    match store {
+        Stored::Archive(_, files) => {
+            mounts.extend(files.volumes.clone(), files.mounts.clone());
+            let run = FamilyRunSpec {
+                run,
+                plan: files.plan.clone(),
+                workdir: WORK_DIR.to_owned(),
+                time_zone: None,
+            };
+            env.extend(crds::pod::env(&run)?);
+        }
+        Stored::Place | Stored::Backup(_) => env.extend(crds::pod::env(&run)?),
     }
+    let ours = mounts.finish();
     volumes.extend(ours.0);
     at.extend(ours.1);
-    env.extend(crds::pod::env(&run)?);
     let container = Container {
         name: labels::CONTAINER.to_owned(),
         image: Some(image(spec, runner_image).to_owned()),
@@ -118,33 +144,28 @@ fn pod(
         termination_message_policy: Some("File".to_owned()),
         ..Container::default()
     };
-    let backup = backup.map(|b| &b.spec);
+    let node_selector = if spec.node_selector.is_empty() {
+        lent.node_selector
+    } else {
+        spec.node_selector.clone()
+    };
+    let account = spec.service_account_name.clone();
+    let context = spec.pod_security_context.as_ref();
     Ok(PodSpec {
         containers: vec![container],
         restart_policy: Some("Never".to_owned()),
         volumes: some(volumes),
-        node_selector: Some(node_selector(spec, backup)).filter(|s| !s.is_empty()),
-        tolerations: some(or(
-            &spec.tolerations,
-            backup.map(|b| b.tolerations.as_slice()),
-        )),
+        node_selector: Some(node_selector).filter(|s| !s.is_empty()),
+        tolerations: some(or(&spec.tolerations, lent.tolerations)),
         affinity: spec.affinity.clone(),
         priority_class_name: spec.priority_class_name.clone(),
-        service_account_name: spec
-            .service_account_name
-            .clone()
-            .or_else(|| backup.and_then(|b| b.service_account_name.clone())),
-        image_pull_secrets: some(or(
-            &spec.image_pull_secrets,
-            backup.map(|b| b.image_pull_secrets.as_slice()),
-        )),
+        service_account_name: account.or(lent.service_account_name),
+        image_pull_secrets: some(or(&spec.image_pull_secrets, lent.image_pull_secrets)),
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         security_context: Some(overlay(
             &crds::pod::pod_security(),
-            spec.pod_security_context
-                .as_ref()
-                .or_else(|| backup.and_then(|b| b.pod_security_context.as_ref())),
+            context.or(lent.pod_security_context.as_ref()),
         )?),
         termination_grace_period_seconds: Some(
             spec.termination_grace_period_seconds.unwrap_or(GRACE),
@@ -153,25 +174,58 @@ fn pod(
     })
 }
 
-/// What the Restore names, else what the backup does: its store may be on one node, or be reached
-/// by one service account, alone.
-fn or<T: Clone>(own: &[T], backup: Option<&[T]>) -> Vec<T> {
-    if own.is_empty() {
-        backup.unwrap_or_default().to_vec()
-    } else {
-        own.to_vec()
+/// What the pod takes over from the backup where the Restore is silent: its store may be on one
+/// node, or be reached by one service account, alone.
+#[derive(Default)]
+struct Lent {
+    env: Vec<EnvVar>,
+    volumes: Vec<Volume>,
+    mounts: Vec<VolumeMount>,
+    node_selector: BTreeMap<String, String>,
+    tolerations: Vec<Toleration>,
+    service_account_name: Option<String>,
+    image_pull_secrets: Vec<LocalObjectReference>,
+    pod_security_context: Option<PodSecurityContext>,
+}
+
+impl Lent {
+    fn of(store: &Stored<'_>) -> Self {
+        match store {
+            Stored::Place => Self::default(),
+            Stored::Backup(backup) => {
+                let spec = backup.spec.clone();
+                let untyped = spec.destination.is_none();
+                Self {
+                    env: if untyped { store_of(&spec) } else { vec![] },
+                    volumes: if untyped { spec.volumes } else { vec![] },
+                    mounts: if untyped { spec.volume_mounts } else { vec![] },
+                    node_selector: spec.node_selector,
+                    tolerations: spec.tolerations,
+                    service_account_name: spec.service_account_name,
+                    image_pull_secrets: spec.image_pull_secrets,
+                    pod_security_context: spec.pod_security_context,
+                }
+            }
+            Stored::Archive(archived, _) => {
+                let job = archived.options();
+                Self {
+                    env: vec![],
+                    volumes: job.volumes,
+                    mounts: job.volume_mounts,
+                    node_selector: job.node_selector,
+                    tolerations: job.tolerations,
+                    service_account_name: job.service_account_name,
+                    image_pull_secrets: job.image_pull_secrets,
+                    pod_security_context: job.pod_security_context,
+                }
+            }
+        }
     }
 }
 
-fn node_selector(
-    spec: &RestoreSpec,
-    backup: Option<&MysqlBackupSpec>,
-) -> std::collections::BTreeMap<String, String> {
-    if spec.node_selector.is_empty() {
-        backup.map(|b| b.node_selector.clone()).unwrap_or_default()
-    } else {
-        spec.node_selector.clone()
-    }
+/// What the Restore names, else what is lent.
+fn or<T: Clone>(own: &[T], lent: Vec<T>) -> Vec<T> {
+    if own.is_empty() { lent } else { own.to_vec() }
 }
 
 /// Image of the pod.
@@ -190,10 +244,14 @@ fn store_of(spec: &MysqlBackupSpec) -> Vec<EnvVar> {
 fn run_spec(
     object: &Object,
     spec: &RestoreSpec,
-    backup: Option<&Backup>,
+    store: &Stored<'_>,
     job: &str,
     mounts: &mut Mounts,
 ) -> RunSpec {
+    let backup = match store {
+        Stored::Backup(backup) => Some(*backup),
+        Stored::Place | Stored::Archive(..) => None,
+    };
     let source = Some(mounts.target(&spec.to));
     let location = spec.from.location.as_ref();
     let destination = location
@@ -208,7 +266,7 @@ fn run_spec(
     RunSpec {
         version: SPEC_VERSION,
         action: Action::Restore,
-        object: whose(object, spec, backup),
+        object: whose(object, spec, store),
         run: RunId {
             name: job.to_owned(),
             slot: None,
@@ -233,13 +291,18 @@ fn run_spec(
 }
 
 /// Whose artefacts are looked at.
-fn whose(object: &Object, spec: &RestoreSpec, backup: Option<&Backup>) -> ObjectId {
-    if let (Some(name), Some(backup)) = (&spec.from.name, backup) {
+fn whose(object: &Object, spec: &RestoreSpec, store: &Stored<'_>) -> ObjectId {
+    let uid = match store {
+        Stored::Place => None,
+        Stored::Backup(backup) => Some(&backup.uid),
+        Stored::Archive(archived, _) => Some(&archived.uid),
+    };
+    if let (Some(name), Some(uid)) = (&spec.from.name, uid) {
         return ObjectId {
             kind: kind_of(&spec.from).to_owned(),
             namespace: object.namespace.clone(),
             name: name.clone(),
-            uid: backup.uid.clone(),
+            uid: uid.clone(),
         };
     }
     let stored = spec.from.location.as_ref().and_then(|l| l.object.as_ref());
@@ -269,6 +332,7 @@ fn options(spec: &RestoreSpec) -> Value {
         ),
         ("key", location.and_then(|l| l.key.as_ref())),
         ("database", spec.to.database.as_ref()),
+        ("dump", spec.from.database.as_ref()),
     ];
     for (name, text) in texts {
         options.extend(text.map(|text| (name.to_owned(), json!(text))));

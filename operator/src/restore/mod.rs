@@ -1,5 +1,6 @@
 //! `Restore`: one Job an object. observe (live) → plan (pure) → apply.
 
+mod archive;
 mod job;
 mod observe;
 mod plan;

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use crds::labels;
 use crds::mysql_backup::{MysqlBackup, MysqlBackupSpec};
 use crds::names;
-use crds::restore::{Restore, RestoreSpec, RestoreStatus};
+use crds::restore::{Restore, RestoreSpec, RestoreStatus, from_archive};
 use crds::run::Run;
 use crds::time::from_k8s;
 use k8s_openapi::api::batch::v1::Job;
@@ -15,6 +15,7 @@ use kube::api::{Api, ListParams};
 use kube::core::{ApiResource, DynamicObject};
 use serde::Deserialize as _;
 
+use super::archive::{self, Archived};
 use crate::context::Context;
 use crate::controller::{job_digest, pod_digest};
 use crate::engine::{JobDigest, Object, PodDigest, StartFailure};
@@ -38,6 +39,8 @@ pub(crate) struct Observed {
     pub(crate) pods: Vec<PodDigest>,
     /// The backup it names; looked for only while there is no Job.
     pub(crate) backup: Option<Backup>,
+    /// The same, where it is one of gobackup.io.
+    pub(crate) archived: Option<Archived>,
     /// A start that was refused.
     pub(crate) failure: Option<StartFailure>,
     /// Image of the runner.
@@ -91,15 +94,15 @@ pub(crate) async fn observe(
         let list = within(api.list(&params)).await?;
         pods = list.items.iter().filter_map(pod_digest).collect();
     }
-    let mut backup = None;
-    let wanted = spec.as_ref().ok().and_then(|s| s.from.name.as_deref());
-    if let (Named::Free, Some(name), None) = (&job, wanted, &status.job_uid) {
-        let api: Api<MysqlBackup> = Api::namespaced(client, namespace);
-        backup = within(api.get_opt(name)).await?.map(|found| Backup {
-            uid: found.metadata.uid.unwrap_or_default(),
-            runs: found.status.map(|s| s.runs).unwrap_or_default(),
-            spec: found.spec,
-        });
+    let (mut backup, mut archived) = (None, None);
+    let wanted = spec.as_ref().ok().map(|s| &s.from);
+    let wanted = wanted.and_then(|from| Some((from, from.name.as_deref()?)));
+    if let (Named::Free, Some((from, name)), None) = (&job, wanted, &status.job_uid) {
+        if from_archive(from) {
+            archived = archive::observe(ctx, namespace, name, from).await?;
+        } else {
+            backup = mysql_backup(ctx, namespace, name).await?;
+        }
     }
     Ok(Some(Observed {
         failure: failure(&object.uid),
@@ -110,8 +113,22 @@ pub(crate) async fn observe(
         job,
         pods,
         backup,
+        archived,
         runner_image: ctx.config.runner_image.clone(),
         policy: ctx.config.policy.clone(),
+    }))
+}
+
+async fn mysql_backup(
+    ctx: &Context,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<Backup>, ObserveError> {
+    let api: Api<MysqlBackup> = Api::namespaced(ctx.client.0.clone(), namespace);
+    Ok(within(api.get_opt(name)).await?.map(|found| Backup {
+        uid: found.metadata.uid.unwrap_or_default(),
+        runs: found.status.map(|s| s.runs).unwrap_or_default(),
+        spec: found.spec,
     }))
 }
 

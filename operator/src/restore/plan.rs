@@ -9,13 +9,13 @@ use chrono::{DateTime, Duration, Utc};
 use crds::condition::{self, reason};
 use crds::names;
 use crds::report::clean;
-use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus};
-use crds::run::{MAX_MESSAGE, RunResult};
+use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus, from_archive, kind_of};
+use crds::run::{MAX_MESSAGE, Run, RunResult};
 use crds::time::{parse_rfc3339, to_k8s};
 use crds::validate::{self, Problem};
 use k8s_openapi::api::batch::v1::Job;
 
-use super::job;
+use super::job::{self, Stored};
 use super::observe::{Backup, Named, Observed};
 use crate::engine::{self, EventSpec, JobDigest, PodDigest, Verdict};
 
@@ -267,20 +267,8 @@ fn ready(seen: &Observed) -> Result<Job, Hold> {
             ),
         });
     }
-    if let Some(name) = &spec.from.name {
-        let Some(backup) = &seen.backup else {
-            return Err(Hold::Wait {
-                reason: "BackupNotFound",
-                message: format!(
-                    "there is no MysqlBackup {name} in namespace {}; create it, or restore from the place of its artefacts with spec.from.location (`kubectl backup list -A` shows what there is)",
-                    seen.object.namespace
-                ),
-            });
-        };
-        usable(spec, name, backup)?;
-    }
-    let backup = seen.backup.as_ref();
-    let job = job::build(&seen.object, spec, backup, &seen.runner_image).map_err(|message| {
+    let store = stored(seen, spec)?;
+    let job = job::build(&seen.object, spec, &store, &seen.runner_image).map_err(|message| {
         Hold::Never {
             reason: reason::INVALID_SPEC.to_owned(),
             message,
@@ -300,8 +288,38 @@ fn ready(seen: &Observed) -> Result<Job, Hold> {
     })
 }
 
-/// What is known of the run that is asked for. A run that left the list may still be stored.
-fn usable(spec: &RestoreSpec, name: &str, backup: &Backup) -> Result<(), Hold> {
+/// Where the artefact is, if nothing speaks against it.
+fn stored<'a>(seen: &'a Observed, spec: &'a RestoreSpec) -> Result<Stored<'a>, Hold> {
+    let Some(name) = &spec.from.name else {
+        return Ok(Stored::Place);
+    };
+    let absent = |kind: &str| Hold::Wait {
+        reason: "BackupNotFound",
+        message: format!(
+            "there is no {kind} {name} in namespace {}; create it, or restore from the place of its artefacts with spec.from.location (`kubectl backup list -A` shows what there is)",
+            seen.object.namespace
+        ),
+    };
+    if !from_archive(&spec.from) {
+        let backup = seen.backup.as_ref().ok_or_else(|| absent("MysqlBackup"))?;
+        usable(name, backup)?;
+        of_run(spec, &backup.runs)?;
+        return Ok(Stored::Backup(backup));
+    }
+    let kind = kind_of(&spec.from);
+    let backup = seen.archived.as_ref().ok_or_else(|| absent(kind))?;
+    of_run(spec, &backup.runs)?;
+    let storage = spec.from.storage.as_deref();
+    let files = backup.files(&seen.object.namespace, name, storage);
+    let files = files.map_err(|unresolved| Hold::Wait {
+        // What is missing may come, and what is wrong be corrected, in the Backup or its Storages.
+        reason: "ReferencesNotResolved",
+        message: format!("{kind} {name}: {}", unresolved.message()),
+    })?;
+    Ok(Stored::Archive(backup, Box::new(files)))
+}
+
+fn usable(name: &str, backup: &Backup) -> Result<(), Hold> {
     let stored = backup.spec.destination.as_ref();
     if stored.is_some_and(|d| d.storage_ref.is_some()) {
         return Err(Hold::Never {
@@ -311,8 +329,13 @@ fn usable(spec: &RestoreSpec, name: &str, backup: &Backup) -> Result<(), Hold> {
             ),
         });
     }
+    Ok(())
+}
+
+/// What is known of the run that is asked for. A run that left the list may still be stored.
+fn of_run(spec: &RestoreSpec, runs: &[Run]) -> Result<(), Hold> {
     let wanted = spec.from.run.as_ref();
-    let Some(run) = wanted.and_then(|wanted| backup.runs.iter().find(|r| r.name == *wanted)) else {
+    let Some(run) = wanted.and_then(|wanted| runs.iter().find(|r| r.name == *wanted)) else {
         return Ok(());
     };
     match run.result {
@@ -325,10 +348,7 @@ fn usable(spec: &RestoreSpec, name: &str, backup: &Backup) -> Result<(), Hold> {
             ),
         }),
         RunResult::Failed | RunResult::Skipped => {
-            let good = backup
-                .runs
-                .iter()
-                .find(|r| r.result == RunResult::Succeeded);
+            let good = runs.iter().find(|r| r.result == RunResult::Succeeded);
             let remedy = good.map_or_else(
                 || "`kubectl backup runs --stored` shows what there is".to_owned(),
                 |good| format!("the newest good one is {}", good.name),

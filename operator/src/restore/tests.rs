@@ -10,6 +10,8 @@ use crds::run::{Run, RunResult, Trigger};
 use crds::time::{parse_rfc3339, rfc3339, to_k8s};
 use serde_json::{Value, json};
 
+use super::archive::Archived;
+use super::job::Stored;
 use super::observe::{Backup, Named, Observed};
 use super::plan::{Plan, Step, plan};
 use super::{Restores, job};
@@ -65,6 +67,7 @@ fn seen(text: &str) -> Observed {
         job: Named::Free,
         pods: vec![],
         backup: Some(backup(ON_CLAIM)),
+        archived: None,
         failure: None,
         runner_image: "runner:v1".into(),
         policy: crate::policy::Policy::default(),
@@ -296,7 +299,7 @@ fn the_job_of_a_backup_on_a_claim() {
     let job = job::build(
         &observed.object,
         observed.spec.as_ref().unwrap(),
-        observed.backup.as_ref(),
+        &Stored::Backup(observed.backup.as_ref().unwrap()),
         "runner:v1",
     );
     insta::assert_snapshot!("on_claim", serde_yaml::to_string(&job.unwrap()).unwrap());
@@ -314,13 +317,144 @@ nodeSelector: {disk: big}",
     let job = job::build(
         &observed.object,
         observed.spec.as_ref().unwrap(),
-        observed.backup.as_ref(),
+        &Stored::Backup(observed.backup.as_ref().unwrap()),
         "runner:v1",
     );
     let text = serde_json::to_string(&job.unwrap()).unwrap();
     assert!(text.contains(r#"{"name":"SQLPATH","value":"/data"}"#) && text.contains("/srv"));
     assert!(text.contains(r#""nodeSelector":{"disk":"big"}"#));
     assert!(!text.contains("geheim"));
+}
+
+const OF_ARCHIVE: &str = "
+from: {kind: Backup, name: Nightly, run: nightly-1, database: maindb, storage: disk}
+to: {host: pg2, credentialsSecretRef: {name: pg2}, database: copy}
+";
+
+fn archived(references: bool) -> Archived {
+    let mut found = crds::gobackup::References::default();
+    let storages = [
+        (
+            "bucket",
+            json!({"type": "s3", "config": {"bucket": "b", "access_key_id": "geheim-id",
+            "secret_access_key_ref": {"name": "keys", "key": "secret"}}}),
+        ),
+        (
+            "disk",
+            json!({"type": "local", "config": {"path": "/a"},
+            "volume": {"persistentVolumeClaim": {"claimName": "store"}, "path": "x"}}),
+        ),
+    ];
+    for (name, spec) in storages.into_iter().filter(|_| references) {
+        let key = crds::gobackup::ObjectKey {
+            group: "gobackup.io",
+            kind: "Storage",
+            name: name.to_owned(),
+        };
+        found.insert(key, &spec);
+    }
+    let body = json!({"spec": {
+        "databaseRefs": [{"name": "gone"}],
+        "storageRefs": [{"name": "bucket"}, {"name": "disk"}],
+        "encodeWith": {"type": "openssl", "password": "geheim"},
+        "job": {"nodeSelector": {"disk": "big"}},
+    }});
+    Archived {
+        uid: "b1".into(),
+        body: serde_json::from_value(body).unwrap(),
+        references: found,
+        runs: vec![
+            Run::new("nightly-2", Trigger::Schedule, RunResult::Failed),
+            Run::new("nightly-1", Trigger::Schedule, RunResult::Succeeded),
+        ],
+    }
+}
+
+fn seen_archive(change: impl FnOnce(&mut Observed)) -> Observed {
+    let mut seen = seen(OF_ARCHIVE);
+    seen.backup = None;
+    seen.archived = Some(archived(true));
+    change(&mut seen);
+    seen
+}
+
+#[test]
+fn what_starts_of_an_archive_and_what_does_not() {
+    use RestorePhase::{Failed, Pending};
+    type Row = (
+        fn(&mut Observed),
+        &'static str,
+        Option<RestorePhase>,
+        &'static str,
+    );
+    let rows: [Row; 6] = [
+        (|_| {}, "", None, ""),
+        (
+            |s| s.archived = None,
+            "BackupNotFound",
+            Some(Pending),
+            "there is no Backup Nightly in namespace ns",
+        ),
+        (
+            |s| s.archived = Some(archived(false)),
+            "ReferencesNotResolved",
+            Some(Pending),
+            "there is no Storage \"bucket\" in namespace ns",
+        ),
+        (
+            |s| s.spec.as_mut().unwrap().from.storage = Some("tape".into()),
+            "ReferencesNotResolved",
+            Some(Pending),
+            "Nightly names no Storage \"tape\"; it stores on bucket, disk",
+        ),
+        (
+            |s| s.spec.as_mut().unwrap().from.run = Some("nightly-2".into()),
+            "RunNotGood",
+            Some(Failed),
+            "the newest good one is nightly-1",
+        ),
+        (
+            |s| s.spec.as_mut().unwrap().from.kind = Some("Storage".into()),
+            "InvalidSpec",
+            Some(Failed),
+            "must be MysqlBackup, Backup or CronBackup",
+        ),
+    ];
+    for (change, reason, phase, words) in rows {
+        let plan = plan(&seen_archive(change), now());
+        assert_eq!(plan.status.reason, reason);
+        assert_eq!(plan.status.phase, phase, "{reason}");
+        let message = &plan.status.message;
+        assert!(message.contains(words), "{reason}: {message}");
+        let created = plan.steps.iter().any(|s| matches!(s, Step::Create(_)));
+        assert_eq!(created, reason.is_empty(), "{reason}");
+    }
+}
+
+#[test]
+fn the_job_of_an_archive_reads_one_storage_and_needs_no_database() {
+    let plan = plan(&seen_archive(|_| {}), now());
+    let [Step::Create(job)] = &plan.steps[..] else {
+        panic!("{:?}", plan.steps)
+    };
+    insta::assert_snapshot!("of_archive", serde_yaml::to_string(job).unwrap());
+    let every = seen_archive(|s| s.spec.as_mut().unwrap().from.storage = None);
+    let plan = super::plan::plan(&every, now());
+    let text = serde_json::to_string(
+        &plan
+            .steps
+            .iter()
+            .map(|s| match s {
+                Step::Create(job) => {
+                    serde_json::to_value(&job.spec.as_ref().unwrap().template.spec).unwrap()
+                }
+                _ => Value::Null,
+            })
+            .collect::<Vec<_>>(),
+    )
+    .unwrap();
+    assert!(text.contains("bucket") && text.contains("claimName"));
+    assert!(!text.contains("geheim"), "{text}");
 }
 
 // The operator dies before and after each call.

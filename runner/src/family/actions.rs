@@ -54,7 +54,7 @@ fn on(context: &Context, target: &Target) -> Result<Vec<Found>, Failure> {
         .collect())
 }
 
-fn artefact(found: &Found) -> Artefact {
+pub(super) fn artefact(found: &Found) -> Artefact {
     Artefact {
         key: found.record.key.clone(),
         size: i64::try_from(found.record.stored_bytes).unwrap_or(i64::MAX),
@@ -229,7 +229,10 @@ fn gone(found: &Found) -> Failure {
 }
 
 /// The archive's bytes, its parts one after another.
-fn whole_reader(found: &Found) -> Result<Box<dyn Read + Send>, Failure> {
+///
+/// # Errors
+/// It is gone, or the storage refuses.
+pub(super) fn whole_reader(found: &Found) -> Result<Box<dyn Read + Send>, Failure> {
     let mut whole: Box<dyn Read + Send> = Box::new(std::io::empty());
     for key in found.record.keys() {
         let part = found.on.store.open(&key)?.ok_or_else(|| gone(found))?;

@@ -8,9 +8,11 @@ mod actions;
 mod archive;
 mod codec;
 mod dump;
+mod fetch;
 mod open;
 mod openssl;
 mod process;
+mod restore;
 mod retention;
 mod scripts;
 mod settings;
@@ -32,6 +34,7 @@ use crate::failure::Failure;
 use crate::report::Ticker;
 use crate::run::Context;
 
+pub(crate) use fetch::download;
 pub use settings::Family;
 
 use spool::Member;
@@ -43,9 +46,7 @@ use storages::{Delivered, Target};
 /// The first thing that went wrong; with several storages, what went wrong at each.
 pub fn act(context: &Context, family: &Family) -> Result<(), Failure> {
     if crate::restore::asked(context) {
-        return Err(Failure::settings(
-            "an archive of a Backup is not restored by the runner: fetch it, open it with openssl and tar, and load the file of each database",
-        ));
+        return restore::run(context, family);
     }
     match context.settings.action {
         Action::Backup => run(context, family),

@@ -18,6 +18,8 @@ pub struct Family {
     pub workdir: PathBuf,
     /// Zone of the timestamp in names.
     pub zone: Tz,
+    /// TCP port of the server to restore into, where one is given: each engine has its own default.
+    pub target_port: Option<u16>,
 }
 
 impl Family {
@@ -57,8 +59,10 @@ impl Family {
             None => Tz::UTC,
             Some(name) => crds::schedule::parse_zone(name).map_err(|e| e.to_string())?,
         };
+        let port = spec.run.source.as_ref().and_then(|s| s.port);
         Ok(Some(Self {
             plan,
+            target_port: port.and_then(|p| u16::try_from(p).ok()),
             workdir: spec.workdir.into(),
             zone,
         }))

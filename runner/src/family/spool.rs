@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
+use crate::manifest::ServerIdentity;
 use crate::pipeline::hex;
 use crate::run::Context;
 
@@ -41,6 +42,8 @@ pub(super) enum Member {
         sha256: String,
         /// Mode in the archive.
         mode: u32,
+        /// What the server calls itself, where it tells.
+        server: Option<Box<ServerIdentity>>,
     },
 }
 
@@ -58,6 +61,14 @@ impl Member {
             Self::Directory { .. } => 0,
             Self::File { bytes, .. } => *bytes,
         }
+    }
+
+    /// The same with what its server calls itself.
+    pub(super) fn with_server(mut self, identity: Option<ServerIdentity>) -> Self {
+        if let Self::File { server, .. } = &mut self {
+            *server = identity.map(Box::new);
+        }
+        self
     }
 
     /// Opens a file's bytes.
@@ -106,6 +117,7 @@ impl Spooled {
             bytes: self.bytes,
             sha256: self.sha256,
             mode: 0o644,
+            server: None,
         }
     }
 }

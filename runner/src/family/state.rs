@@ -7,6 +7,7 @@ use crds::run::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::manifest::ServerIdentity;
 use crate::pipeline::Stored;
 use crate::run::Context;
 use crate::store::Store;
@@ -85,6 +86,9 @@ pub(super) struct FileRecord {
     pub(super) bytes: u64,
     /// SHA-256.
     pub(super) sha256: String,
+    /// What the server calls itself, where it tells: by this a restore recognises the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) server: Option<Box<ServerIdentity>>,
 }
 
 /// One entry of gobackup's state file.
@@ -227,11 +231,13 @@ fn file(member: &Member) -> Option<FileRecord> {
             path,
             bytes,
             sha256,
+            server,
             ..
         } => Some(FileRecord {
             path: path.clone(),
             bytes: *bytes,
             sha256: sha256.clone(),
+            server: server.clone(),
         }),
     }
 }

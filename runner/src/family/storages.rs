@@ -51,9 +51,28 @@ pub(super) fn open(
     context: &Context,
     family: &Family,
 ) -> Result<(Vec<Target>, Vec<Failure>), Failure> {
+    each(context, family, one)
+}
+
+/// Opens every storage to read from it alone: nothing on it is changed.
+///
+/// # Errors
+/// None of them can be used.
+pub(super) fn reach(
+    context: &Context,
+    family: &Family,
+) -> Result<(Vec<Target>, Vec<Failure>), Failure> {
+    each(context, family, target)
+}
+
+fn each(
+    context: &Context,
+    family: &Family,
+    open: fn(&Context, &Storage<SecretString>) -> Result<Target, Failure>,
+) -> Result<(Vec<Target>, Vec<Failure>), Failure> {
     let (mut targets, mut lost) = (vec![], vec![]);
     for storage in &family.plan.storages {
-        let opened = one(context, storage);
+        let opened = open(context, storage);
         context.reporter.endpoint(
             EndpointKind::Storage,
             &storage.name,
@@ -82,12 +101,21 @@ pub(super) fn open(
 /// # Errors
 /// It can't be used.
 pub(super) fn one(context: &Context, storage: &Storage<SecretString>) -> Result<Target, Failure> {
-    let named = |e: Failure| Failure {
+    let target = target(context, storage)?;
+    let cleaned = target.store.clean(&target.path);
+    cleaned.map_err(|e| named(storage, e))?;
+    Ok(target)
+}
+
+fn named(storage: &Storage<SecretString>, e: Failure) -> Failure {
+    Failure {
         message: format!("Storage {}: {}", storage.name, e.message),
         ..e
-    };
-    let (store, path) = connect(context, storage).map_err(named)?;
-    store.clean(&path).map_err(named)?;
+    }
+}
+
+fn target(context: &Context, storage: &Storage<SecretString>) -> Result<Target, Failure> {
+    let (store, path) = connect(context, storage).map_err(|e| named(storage, e))?;
     Ok(Target {
         name: storage.name.clone(),
         keep: storage.keep,

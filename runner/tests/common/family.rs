@@ -23,6 +23,8 @@ pub struct Family {
     pub runner: Runner,
     pub plan: Value,
     pub uid: &'static str,
+    /// File with the age identity.
+    pub identity: Option<String>,
 }
 
 impl Family {
@@ -37,6 +39,7 @@ impl Family {
             runner,
             plan: json!({"model": "nightly", "databases": [], "storages": [], "compress": {"codec": "gzip"}}),
             uid: "uid-1",
+            identity: None,
         };
         std::fs::create_dir(family.dir().join("work")).unwrap();
         let redis = json!({"name": "cache", "engine": "redis", "host": "127.0.0.1", "port": redis(), "password": family.secret("redis", REDIS_PASSWORD)});
@@ -113,21 +116,58 @@ impl Family {
     }
 
     pub fn act(&mut self, run: &str, action: &str, options: Value) -> Finished {
-        let spec = json!({
-            "version": 1, "action": action, "options": options,
-            "object": {"kind": "Backup", "namespace": "ns1", "name": "nightly", "uid": self.uid},
-            "run": {"name": run, "trigger": "Schedule"},
-            "plan": self.plan, "workdir": self.dir().join("work"),
-        });
-        self.runner
-            .env
-            .insert("BACKUP_SPEC".into(), spec.to_string());
+        self.act_with(run, action, options, json!({}))
+    }
+
+    /// Restores into this server.
+    pub fn restore(&mut self, source: Value, options: Value) -> Finished {
+        let options = json!({"restore": options});
+        self.act_with("r-1", "Restore", options, json!({"source": source}))
+    }
+
+    /// What `download send` writes with these words: its exit code, header line and the rest, and
+    /// what it says.
+    pub fn download(&mut self, words: &[&str]) -> (i32, Value, Vec<u8>, String) {
+        let spec = self.spec("d-1", "List", json!({}), json!({}));
+        self.runner.env.insert("BACKUP_SPEC".into(), spec);
+        let output = self
+            .runner
+            .command()
+            .args(["download", "send"])
+            .args(words)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let end = output.stdout.iter().position(|b| *b == b'\n');
+        let (line, rest) = output.stdout.split_at(end.map_or(0, |e| e + 1));
+        let header = serde_json::from_slice(line).unwrap_or_default();
+        (output.status.code().unwrap(), header, rest.to_vec(), said)
+    }
+
+    fn act_with(&mut self, run: &str, action: &str, options: Value, more: Value) -> Finished {
+        let spec = self.spec(run, action, options, more);
+        self.runner.env.insert("BACKUP_SPEC".into(), spec);
         let done = self.runner.run();
         let left: Vec<_> = std::fs::read_dir(self.dir().join("work"))
             .unwrap()
             .collect();
         assert!(left.is_empty(), "the work directory holds {left:?}");
         done
+    }
+
+    fn spec(&self, run: &str, action: &str, options: Value, more: Value) -> String {
+        let mut spec = json!({
+            "version": 1, "action": action, "options": options,
+            "object": {"kind": "Backup", "namespace": "ns1", "name": "nightly", "uid": self.uid},
+            "run": {"name": run, "trigger": "Schedule"},
+            "plan": self.plan, "workdir": self.dir().join("work"),
+        });
+        if let Some(path) = &self.identity {
+            spec["identityFile"] = json!(path);
+        }
+        let (spec_fields, more) = (spec.as_object_mut().unwrap(), more.as_object().unwrap());
+        spec_fields.extend(more.clone());
+        spec.to_string()
     }
 }
 

@@ -388,10 +388,15 @@ impl Runner {
         self.out.path().join("sql")
     }
 
+    /// The program with this environment alone.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_backup-runner"));
+        command.env_clear().envs(&self.env);
+        command
+    }
+
     pub fn start(&self) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_backup-runner"))
-            .env_clear()
-            .envs(&self.env)
+        self.command()
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use e2e::database::{BACKUP_PASSWORD, BACKUP_USER, HOST, database};
+use e2e::database::{BACKUP_PASSWORD, BACKUP_USER, HOST, ROOT_PASSWORD, database};
 use e2e::servers::{
     BUCKET, DAV_PASSWORD, POSTGRES_PASSWORD, REDIS_PASSWORD, Servers, filter, host, servers,
 };
@@ -242,6 +242,124 @@ fn three_databases_reach_two_storages_are_kept_twice_and_come_back_equal() {
         .ok();
     for secret in ["S3cr3t-marker", SEAL, POSTGRES_PASSWORD] {
         assert!(!all.stdout.contains(secret), "a secret is to be seen");
+    }
+}
+
+/// What the operator did for a Restore that the plugin asked for.
+fn restored(ns: &Namespace, name: &str) -> Value {
+    ns.get(&["restores.batch.isekiro.com", name]).unwrap()["status"].clone()
+}
+
+#[test]
+fn an_archive_comes_back_by_download_and_by_restore() {
+    let servers = servers();
+    let shop = "select id, txt, hex(b), total, ts from shop.t order by id";
+    let rows = fill(servers, "back");
+    let db = database();
+    let ns = cluster().restricted_namespace("e2e-gobackup-back");
+    three_databases(&ns, &format!("site/back-{}", unix_seconds()));
+    ns.kubectl(&[
+        "patch",
+        "databases.gobackup.io",
+        "maindb",
+        "--type=merge",
+        "-p",
+        r#"{"spec":{"config":{"database":"back"}}}"#,
+    ])
+    .ok();
+    ns.secret(
+        "to-pg",
+        &[("username", "postgres"), ("password", POSTGRES_PASSWORD)],
+    );
+    ns.secret(
+        "to-my",
+        &[("username", "root"), ("password", ROOT_PASSWORD)],
+    );
+    ns.backup(&["run-now", "backup/nightly", "--wait", "--timeout", "3m"])
+        .ok();
+    let run = newest(&ns, "backups.gobackup.io", "nightly");
+    let name = run["name"].as_str().unwrap();
+    let stored = servers.object(artefact(&run, "bucket")["key"].as_str().unwrap());
+    ns.backup(&["verify", name]).ok();
+
+    let home = std::env::temp_dir().join(format!("e2e-archive-{}", std::process::id()));
+    std::fs::create_dir_all(&home).unwrap();
+    let tar = home.join("tar");
+    let file = tar.to_str().unwrap();
+    ns.backup(&["download", name, "-O", file]).ok();
+    let plain = filter("gzip", &["-dc"], &decrypted(&stored, SEAL));
+    assert_eq!(std::fs::read(&tar).unwrap(), plain);
+    let raw = home.join("raw");
+    let file = raw.to_str().unwrap();
+    ns.backup(&["download", name, "--raw", "--storage", "dav", "-O", file])
+        .ok();
+    assert_eq!(std::fs::read(&raw).unwrap(), stored);
+    std::fs::remove_dir_all(&home).unwrap();
+
+    let to = |what: &[&str], host: &str, secret: &str, more: &[&str]| {
+        let words = [
+            "restore",
+            "backup/nightly",
+            "--to",
+            host,
+            "--secret",
+            secret,
+        ];
+        ns.backup(&[&words[..], &["--wait", "--timeout", "3m"], what, more].concat())
+    };
+    let maindb = ["--from-database", "maindb"];
+    let pg = host("postgresql");
+    servers.sql("postgres", "drop database if exists back_copy");
+    let copy = [
+        "--database",
+        "back_copy",
+        "--storage",
+        "dav",
+        "--name",
+        "pg",
+    ];
+    to(&maindb, &pg, "to-pg", &copy).ok();
+    assert_eq!(servers.sql("back_copy", ROWS), rows);
+    assert_eq!(restored(&ns, "pg")["rows"], 3000);
+    assert_told(&restored(&ns, "pg")["artefact"], &stored);
+    // In place: only with consent, and then all of it is as it was.
+    servers.sql(
+        "back",
+        "delete from t where id > 5; create table later(x int)",
+    );
+    let refused = to(&maindb, &pg, "to-pg", &[]).code(4);
+    assert!(
+        refused.stderr.contains("TargetNotEmpty"),
+        "{}",
+        refused.stderr
+    );
+    to(&maindb, &pg, "to-pg", &["--overwrite", "--yes"]).ok();
+    assert_eq!(servers.sql("back", ROWS), rows);
+    assert_eq!(
+        servers.sql("back", "select to_regclass('later')").trim(),
+        ""
+    );
+
+    let cart = ["--from-database", "shop"];
+    let refused = to(&cart, HOST, "to-my", &[]).code(4);
+    assert!(
+        refused.stderr.contains("TargetIsSource"),
+        "{}",
+        refused.stderr
+    );
+    db.sql("drop database if exists archive_copy");
+    to(&cart, HOST, "to-my", &["--database", "archive_copy"]).ok();
+    let copied = db.sql(&shop.replace("shop.", "archive_copy."));
+    assert_eq!(copied, db.sql(shop));
+    db.sql("drop database archive_copy");
+    servers.sql("postgres", "drop database back_copy");
+
+    for (words, reason) in [
+        (&["--from-database", "cache"][..], "RestoredByHand"),
+        (&[], "name one with spec.from.database"),
+    ] {
+        let refused = to(words, HOST, "to-my", &[]).code(4);
+        assert!(refused.stderr.contains(reason), "{}", refused.stderr);
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
             bytes,
             sha256,
             mode: 0o600,
+            server: None,
         },
     ])
 }

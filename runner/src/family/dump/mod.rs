@@ -4,7 +4,7 @@ mod etcd;
 mod influxdb;
 mod mongodb;
 mod mysql;
-mod postgresql;
+pub(super) mod postgresql;
 mod redis;
 
 use std::path::{Path, PathBuf};
@@ -124,42 +124,55 @@ impl Dump<'_> {
         )
     }
 
-    /// Writes a file that only this user may read, on memory.
+    /// As [`private_file`], with a name that no other dump of the run has.
     ///
     /// # Errors
     /// There is no directory on memory, or it is full.
     fn private_file(&self, name: &str, content: &str) -> Result<PrivateFile, Failure> {
-        use std::io::Write as _;
-        use std::os::unix::fs::OpenOptionsExt as _;
-        let directory = crate::source::scratch_directory(&self.context.settings.scratch)?;
-        let path = directory.join(format!("{}-{}", self.context.nonce, self.work_name(name)));
-        let guard = PrivateFile { path };
-        std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&guard.path)
-            .and_then(|mut file| file.write_all(content.as_bytes()))
-            .map_err(|e| {
-                Failure::other(
-                    "ScratchFailed",
-                    format!(
-                        "writing the client's password file in {} failed: {e}",
-                        directory.display()
-                    ),
-                )
-            })?;
-        Ok(guard)
+        private_file(self.context, &self.work_name(name), content)
     }
 }
 
+/// Writes a file that only this user may read, on memory.
+///
+/// # Errors
+/// There is no directory on memory, or it is full.
+pub(super) fn private_file(
+    context: &Context,
+    name: &str,
+    content: &str,
+) -> Result<PrivateFile, Failure> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let directory = crate::source::scratch_directory(&context.settings.scratch)?;
+    let path = directory.join(format!("{}-{name}", context.nonce));
+    let guard = PrivateFile { path };
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&guard.path)
+        .and_then(|mut file| file.write_all(content.as_bytes()))
+        .map_err(|e| {
+            Failure::other(
+                "ScratchFailed",
+                format!(
+                    "writing the client's password file in {} failed: {e}",
+                    directory.display()
+                ),
+            )
+        })?;
+    Ok(guard)
+}
+
 /// A private file; removed when dropped.
-struct PrivateFile {
+pub(super) struct PrivateFile {
     path: PathBuf,
 }
 
 impl PrivateFile {
-    fn text(&self) -> String {
+    /// Its path.
+    pub(super) fn text(&self) -> String {
         self.path.display().to_string()
     }
 }
@@ -203,6 +216,7 @@ fn tree(root: &Path, at: &str) -> Result<Vec<Member>, Failure> {
             bytes: measured.bytes,
             sha256: measured.sha256,
             mode: 0o644,
+            server: None,
         });
     }
     Ok(members)

@@ -4,6 +4,7 @@ use crds::mysql_backup::TlsMode;
 
 use crate::dump_reader::DumpReader;
 use crate::failure::Failure;
+use crate::manifest::ServerIdentity;
 use crate::settings::{Databases, Source};
 use crate::source::{self, Client, Clients, Flavour, OptionFile, Server};
 
@@ -53,7 +54,10 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
         r.rows = Some(r.rows.unwrap_or(0) + count(summary.rows()));
     });
     let file = name.replace('/', "_");
-    Ok(vec![spooled.into_member(format!("{}/{file}.sql", job.at))])
+    let member = spooled.into_member(format!("{}/{file}.sql", job.at));
+    Ok(vec![
+        member.with_server(server.as_ref().map(ServerIdentity::of)),
+    ])
 }
 
 /// Logs in.

@@ -53,7 +53,8 @@ pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
     Err(explain("psql", &ended))
 }
 
-fn environment(passfile: &str) -> Vec<(String, String)> {
+/// The environment of a client.
+pub(in crate::family) fn environment(passfile: &str) -> Vec<(String, String)> {
     vec![
         ("PGPASSFILE".to_owned(), passfile.to_owned()),
         ("PGCONNECT_TIMEOUT".to_owned(), "30".to_owned()),
@@ -66,19 +67,20 @@ fn server(job: &Dump<'_>) -> Vec<String> {
     let d = job.database;
     let mut args = vec!["--no-password".to_owned()];
     match (&d.socket, &d.host) {
-        // A socket may be named by its file: the client wants the directory.
-        (Some(socket), _) => {
-            let directory = socket
-                .rsplit_once("/.s.PGSQL.")
-                .map_or(socket.as_str(), |(d, _)| d);
-            args.push(format!("--host={directory}"));
-        }
+        (Some(socket), _) => args.push(format!("--host={}", directory_of(socket))),
         (None, Some(host)) => args.push(format!("--host={host}")),
         (None, None) => {}
     }
     args.extend(d.port.map(|p| format!("--port={p}")));
     args.extend(expose(d.username.as_ref()).map(|u| format!("--username={u}")));
     args
+}
+
+/// A socket may be named by its file: the client wants the directory.
+pub(in crate::family) fn directory_of(socket: &str) -> &str {
+    socket
+        .rsplit_once("/.s.PGSQL.")
+        .map_or(socket, |(directory, _)| directory)
 }
 
 fn arguments(job: &Dump<'_>) -> Vec<String> {
@@ -102,7 +104,7 @@ fn arguments(job: &Dump<'_>) -> Vec<String> {
 }
 
 /// A name that looks like a connection string would be read as one.
-fn quoted(name: &str) -> String {
+pub(in crate::family) fn quoted(name: &str) -> String {
     if name.contains('=') || name.contains("://") {
         let escaped = name.replace('\\', r"\\").replace('\'', r"\'");
         return format!("dbname='{escaped}'");
@@ -111,7 +113,10 @@ fn quoted(name: &str) -> String {
 }
 
 /// Any host, port, database and user: the file serves one client.
-fn passfile(password: &str) -> Result<String, Failure> {
+///
+/// # Errors
+/// The password can't stand in it.
+pub(in crate::family) fn passfile(password: &str) -> Result<String, Failure> {
     if password.contains(['\n', '\0']) {
         return Err(Failure::settings(
             "the password holds a line end, which the client can't take",
@@ -121,21 +126,25 @@ fn passfile(password: &str) -> Result<String, Failure> {
     Ok(format!("*:*:*:*:{escaped}\n"))
 }
 
+/// Last lines of a dump that is whole.
+pub(in crate::family) const FOOTERS: [&str; 2] = [
+    "-- PostgreSQL database dump complete",
+    "-- PostgreSQL database cluster dump complete",
+];
+
+/// By its first bytes a dump is SQL, and not in one of pg_dump's own formats.
+pub(in crate::family) fn is_text(head: &[u8]) -> bool {
+    !head.starts_with(b"PGDMP") && head.get(257..262).is_none_or(|m| m != b"ustar")
+}
+
 fn check(name: &str, ended: &Ended, spooled: &Spooled) -> Result<(), Failure> {
     if !ended.good() {
         return Err(explain(name, ended));
     }
     let tail = String::from_utf8_lossy(&spooled.tail);
-    let complete = [
-        "-- PostgreSQL database dump complete",
-        "-- PostgreSQL database cluster dump complete",
-    ]
-    .iter()
-    .any(|footer| tail.contains(footer));
+    let complete = FOOTERS.iter().any(|footer| tail.contains(footer));
     // The custom and tar formats of `args` have no footer; the client writes their index last.
-    let text = !spooled.head.starts_with(b"PGDMP")
-        && spooled.head.get(257..262).is_none_or(|m| m != b"ustar");
-    if spooled.bytes == 0 || (text && !complete) {
+    if spooled.bytes == 0 || (is_text(&spooled.head) && !complete) {
         return Err(Failure::source(
             "IncompleteDump",
             format!(

@@ -1,0 +1,224 @@
+//! Restores databases out of an archive. `BACKUP_SPEC` says it so:
+//!
+//! - `object`: whose archive it is; `plan.storages` and `plan.encrypt`: where it is and what opens
+//!   it; `identityFile`: the age identity.
+//! - `source`: the server to restore into, with `usernameFile` and `passwordFile`.
+//! - `options.restore`: `{key | run | at, dump, database, overwrite, dryRun}`. `dump` is the name of
+//!   one Database in the archive; without it every dump that fits the server is restored.
+//!   `database` is another name for the one database of the dump.
+//!
+//! The archive is read twice. First all of it: the stored bytes are compared with the record, the
+//! dumps with theirs, and what they hold is seen. Then, if the target is free, they are loaded.
+
+mod choice;
+mod mysql;
+mod postgresql;
+mod script;
+
+use std::io::Read;
+
+use crds::report::exit;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::actions::{self, Found};
+use super::fetch;
+use super::settings::Family;
+use crate::artefacts::Choice;
+use crate::failure::Failure;
+use crate::pipeline::hex;
+use crate::run::Context;
+use crate::settings::Source;
+
+use choice::{Dump, Server};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Options {
+    #[serde(flatten)]
+    choice: Choice,
+    dump: Option<String>,
+    database: Option<String>,
+    overwrite: bool,
+    dry_run: bool,
+}
+
+/// Restores.
+///
+/// # Errors
+/// The archive differs from its record, holds nothing that can be restored, the target is not free,
+/// or the server refuses.
+pub(super) fn run(context: &Context, family: &Family) -> Result<(), Failure> {
+    let options = context.settings.options.get("restore").cloned();
+    let options = Options::deserialize(options.unwrap_or_default())
+        .map_err(|e| Failure::settings(format!("options.restore: {e}")))?;
+    let target = context.settings.source()?;
+    context.reporter.phase("ReadingBack");
+    let found = fetch::choose(context, family, &options.choice)?;
+    context
+        .reporter
+        .update(|r| r.artefacts = vec![actions::artefact(&found)]);
+    let chosen = choice::choose(
+        &found.record,
+        options.dump.as_deref(),
+        options.database.as_deref(),
+    )?;
+    for text in &chosen.left {
+        context.reporter.warn(text);
+    }
+    let job = Job {
+        context,
+        family,
+        found: &found,
+        dumps: &chosen.dumps,
+        target,
+        options: &options,
+    };
+    match chosen.server {
+        Server::Mysql => mysql::restore(&job),
+        Server::Postgresql => postgresql::restore(&job),
+    }
+}
+
+/// What is done with a chosen dump: its number, the dump, and its bytes.
+type Each<'a> = dyn FnMut(usize, &Dump, &mut dyn Read) -> Result<(), Failure> + 'a;
+
+/// One restore under way.
+struct Job<'a> {
+    context: &'a Context,
+    family: &'a Family,
+    found: &'a Found,
+    dumps: &'a [Dump],
+    target: &'a Source,
+    options: &'a Options,
+}
+
+impl Job<'_> {
+    fn key(&self) -> &str {
+        &self.found.record.key
+    }
+
+    /// Reads the whole archive; `each` sees every chunk of every chosen dump, by its number.
+    ///
+    /// # Errors
+    /// Something differs from the record.
+    fn check(&self, each: &mut dyn FnMut(usize, &[u8])) -> Result<(), Failure> {
+        let mut buffer = vec![0; 256 * 1024];
+        self.walk(&mut |i, dump, entry| {
+            let (mut hash, mut bytes) = (Sha256::new(), 0u64);
+            loop {
+                let n = match entry.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(n) => n,
+                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                    Err(e) => return Err(fetch::damaged(self.key(), e)),
+                };
+                self.context.check()?;
+                hash.update(&buffer[..n]);
+                bytes += n as u64;
+                each(i, &buffer[..n]);
+            }
+            if bytes == dump.bytes && hex(&hash.finalize()) == dump.sha256 {
+                return Ok(());
+            }
+            Err(Failure::verification(
+                "ArchiveDamaged",
+                format!(
+                    "{} in {} is not the file that was dumped",
+                    dump.path,
+                    self.key()
+                ),
+            ))
+        })
+    }
+
+    /// Every chosen dump in the order of the archive, each read by `each`.
+    ///
+    /// # Errors
+    /// The archive can't be read to its end, or lacks a dump; what `each` says.
+    fn walk(&self, each: &mut Each<'_>) -> Result<(), Failure> {
+        let broken = |e| fetch::damaged(self.key(), e);
+        let tar = fetch::open(self.context, self.family, self.found)?;
+        let mut archive = tar::Archive::new(tar);
+        let mut met = vec![false; self.dumps.len()];
+        let mut outcome = Ok(());
+        for entry in archive.entries().map_err(broken)? {
+            self.context.check()?;
+            let mut entry = entry.map_err(broken)?;
+            let path = entry.path().map_err(broken)?.display().to_string();
+            let Some(i) = self.dumps.iter().position(|d| d.path == path) else {
+                continue;
+            };
+            if let (Some(dump), Some(met)) = (self.dumps.get(i), met.get_mut(i)) {
+                *met = true;
+                outcome = each(i, dump, &mut entry);
+            }
+            match &outcome {
+                Ok(()) => {}
+                Err(e) if e.exit_code == exit::VERIFICATION => break,
+                Err(_) => return outcome,
+            }
+        }
+        // Only at its end the stored bytes are known to be those of the record; if they are not,
+        // that is why something in them differs.
+        std::io::copy(&mut archive.into_inner(), &mut std::io::sink()).map_err(broken)?;
+        outcome?;
+        let lost = met.iter().position(|met| !met);
+        match lost.and_then(|i| self.dumps.get(i)) {
+            None => Ok(()),
+            Some(dump) => Err(Failure::verification(
+                "ArchiveDamaged",
+                format!("{} does not hold {}", self.key(), dump.path),
+            )),
+        }
+    }
+
+    /// Says in the report what was found.
+    fn show(&self, tables: u64, rows: u64) {
+        let number = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
+        let bytes = self.dumps.iter().map(|d| d.bytes).sum();
+        self.context.reporter.expect(bytes);
+        self.context.reporter.update(|r| {
+            r.raw_bytes = number(bytes);
+            r.tables = number(tables);
+            r.rows = number(rows);
+        });
+    }
+
+    /// `postgresql/maindb, postgresql/other of KEY`.
+    fn what(&self) -> String {
+        let names: Vec<String> = self.dumps.iter().map(Dump::name).collect();
+        format!("{} of {}", names.join(", "), self.key())
+    }
+
+    /// Ends a dry run.
+    fn would(&self, what: &str) {
+        self.context.reporter.update(|r| {
+            "WouldRestore".clone_into(&mut r.reason);
+            r.message = format!("would restore {what}");
+        });
+    }
+
+    /// Ends a restore.
+    fn done(&self, what: &str) {
+        self.context.reporter.update(|r| {
+            "Restored".clone_into(&mut r.reason);
+            r.message = format!("restored {what}");
+        });
+    }
+
+    /// The failure of one dump, with those that were loaded before it.
+    fn failed(&self, at: usize, e: Failure) -> Failure {
+        let name = self.dumps.get(at).map(Dump::name).unwrap_or_default();
+        let before: Vec<String> = self.dumps.iter().take(at).map(Dump::name).collect();
+        let before = if before.is_empty() {
+            String::new()
+        } else {
+            format!("; {} was restored before it", before.join(", "))
+        };
+        Failure {
+            message: format!("{name}: {}{before}", e.message),
+            ..e
+        }
+    }
+}
