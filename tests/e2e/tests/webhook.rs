@@ -106,6 +106,69 @@ const TWELVE: [(&str, &str, &str, &str); 12] = [
     ),
 ];
 
+/// Objects of gobackup.io that lack something: manifest, and what is said of each.
+const FAMILY: [(&str, &[&str]); 4] = [
+    (
+        "apiVersion: gobackup.io/v1
+kind: Storage
+metadata: {name: disk}
+spec: {type: local, config: {path: /backups}}
+",
+        &[
+            "Storage disk: spec.volume: is not set: the archive would be written into the pod and die with it; set a volume on the Storage, or mount one over its path in the Backup's spec.job",
+        ],
+    ),
+    (
+        "apiVersion: storage.gobackup.io/v1
+kind: S3
+metadata: {name: cloud}
+spec: {bucket: b, accessKeyID: k}
+",
+        &[
+            "S3 cloud: spec: has one of accessKeyID and secretAccessKey; set both, or none for the pod's own identity",
+        ],
+    ),
+    (
+        "apiVersion: database.gobackup.io/v1
+kind: PostgreSQL
+metadata: {name: old}
+spec: {username: u, tables: []}
+",
+        &[
+            "PostgreSQL old: spec.host: is not set; name the server's host (a pod of its own never finds it at localhost)",
+            "PostgreSQL old: spec.database: is not set; name a database, or write a Database of type postgresql with all_databases: true",
+        ],
+    ),
+    (
+        "apiVersion: gobackup.io/v1
+kind: Backup
+metadata: {name: all}
+spec:
+  databaseRefs: [{name: old}]
+  storageRefs: [{name: disk}, {name: cloud}]
+  compressWith: {type: rar}
+",
+        &[
+            "spec.compressWith.type: \"rar\" is no compression; use tgz, zst, xz, bz2 or another of gobackup's types, or tar for none",
+        ],
+    ),
+];
+
+/// The condition of the Backup says what admission said of it and its parts.
+fn family_ends_as_condition(ns: &Namespace) {
+    let sentences = || FAMILY.iter().flat_map(|(_, sentences)| *sentences);
+    wait_for("the condition says all of it", 60, || {
+        let backup = ns.get(&["backups.gobackup.io", "all"])?;
+        let conditions = backup["status"]["conditions"].as_array()?.clone();
+        let resolved = conditions
+            .iter()
+            .find(|c| c["type"] == "ReferencesResolved")?;
+        let message = resolved["message"].as_str()?.to_owned();
+        (resolved["status"] == "False" && sentences().all(|s| message.contains(s))).then_some(())
+    });
+    assert!(ns.jobs().is_empty());
+}
+
 /// Waits until a written object has passed the webhooks.
 fn served(ns: &Namespace) {
     wait_for("the webhooks answer", 60, || {
@@ -203,7 +266,11 @@ fn without_webhooks_the_same_twelve_end_as_conditions() {
             "{name}: {message}"
         );
     }
-    assert!(ns.jobs().is_empty());
+    for (manifest, _) in FAMILY {
+        let output = ns.try_apply(manifest).ok();
+        assert!(!output.stderr.contains("Warning"), "{}", output.stderr);
+    }
+    family_ends_as_condition(&ns);
     drop(off);
     let rolled_out = [
         "-n",
@@ -223,6 +290,59 @@ fn without_webhooks_the_same_twelve_end_as_conditions() {
         labelled.stderr
     );
     ns.apply(&manifest("tz", GOOD));
+}
+
+#[test]
+fn the_family_is_warned_of_and_never_refused_and_a_wrong_restore_is_refused() {
+    let _alone = alone();
+    let ns = cluster().namespace("e2e-webhook-family");
+    served(&ns);
+    for (manifest, sentences) in FAMILY {
+        let output = ns.try_apply(manifest).ok();
+        println!("{}", output.stderr.trim_end());
+        let said: Vec<&str> = output.stderr.lines().collect();
+        let wanted: Vec<String> = sentences.iter().map(|s| format!("Warning: {s}")).collect();
+        assert_eq!(said, wanted);
+    }
+    family_ends_as_condition(&ns);
+    // What is put right is silent.
+    let disk = "{type: local, config: {path: /backups}, volume: {emptyDir: {}}}";
+    let output = ns
+        .try_apply(
+            &FAMILY[0]
+                .0
+                .replace("{type: local, config: {path: /backups}}", disk),
+        )
+        .ok();
+    assert_eq!(output.stderr, "");
+
+    let restore = |more: &str| {
+        format!(
+            "apiVersion: batch.isekiro.com/v1
+kind: Restore
+metadata: {{name: again}}
+spec:
+  from: {{name: shop, latest: true}}
+  to: {{host: db, credentialsSecretRef: {{name: db}}}}
+{more}"
+        )
+    };
+    let mounts = "  volumeMounts: [{name: data, mountPath: /mnt}]\n";
+    let label = "  podMetadata: {labels: {batch.isekiro.com/owner-uid: x}}\n";
+    for (more, path, remedy) in [
+        (label, "spec.podMetadata", "use another key"),
+        (
+            mounts,
+            "spec.volumeMounts[0].name",
+            "add it to spec.volumes",
+        ),
+    ] {
+        let output = ns.try_apply(&restore(more)).code(1);
+        let wanted = format!("The Restore \"again\" is invalid: {path}: ");
+        assert!(output.stderr.starts_with(&wanted), "{}", output.stderr);
+        assert!(output.stderr.contains(remedy), "{}", output.stderr);
+    }
+    ns.apply(&restore(""));
 }
 
 #[test]
