@@ -279,11 +279,22 @@ pub struct Persistence {
     pub size: Option<String>,
 }
 
+/// What dumps, packs and stores in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RunEngine {
+    /// The runner itself.
+    #[default]
+    Native,
+    /// gobackup, in an image that has it; the runner writes its settings and checks what it stored.
+    Gobackup,
+}
+
 /// Pod of a run: what the original had no field for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JobOptions {
-    /// Image of the runner. Unset means the operator's own.
+    /// Image of the runner, with engine gobackup that of gobackup. Unset means the operator's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// When the image is pulled.
@@ -347,6 +358,9 @@ pub struct JobOptions {
     /// Most space the compressed dumps may take on the node while the archive is made, such as 20Gi.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workdir_size_limit: Option<String>,
+    /// What dumps, packs and stores: native, the runner itself, or gobackup, whose archive the runner reads back before the run is good. Unset means the operator's own, which is native unless it is told otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<RunEngine>,
 }
 
 /// Status: the original's fields in name and meaning, and the engine's.

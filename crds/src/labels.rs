@@ -48,3 +48,5 @@ pub const SUSPENDED_SINCE: &str = "batch.isekiro.com/suspended-since";
 
 /// Container name of the backup program in every pod of ours.
 pub const CONTAINER: &str = "backup";
+/// Name of the init container that copies the runner, in pods of a client's image.
+pub const COPY_CONTAINER: &str = "copy-runner";

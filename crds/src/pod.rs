@@ -11,6 +11,13 @@ use crate::run::SPEC_ENV;
 /// User and group of our image.
 pub const UID: i64 = 65_532;
 
+/// Word of the runner's command line before the directory to which it copies itself and [`CERTIFICATES`].
+pub const COPY: &str = "copy";
+/// Name of the copied runner.
+pub const COPIED_RUNNER: &str = "backup-runner";
+/// Name of the copied CA certificates: an image with a client need not have any.
+pub const CERTIFICATES: &str = "ca-certificates.crt";
+
 /// The environment of a runner: its [`crate::run::RunSpec`], or that of a plan
 /// ([`crate::gobackup::run::FamilyRunSpec`]), and name and UID of its pod. `$` is doubled, else the
 /// kubelet would expand `$(NAME)` within.

@@ -119,6 +119,7 @@ pub(crate) fn archive(object: &Object, name: &str, image: &str, from: Archive) -
     let run = FamilyRunSpec {
         run,
         plan: from.files.plan,
+        gobackup: false,
         workdir: WORK_DIR.to_owned(),
         time_zone: None,
     };

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Parser};
+use crds::backup::RunEngine;
 
 use crate::policy::Policy;
 
@@ -18,6 +19,24 @@ pub struct Args {
     /// Image of backup-runner, used where spec.image is absent.
     #[arg(long, env = "RUNNER_IMAGE", value_name = "IMAGE")]
     pub runner_image: String,
+    /// What dumps, packs and stores for Backups whose spec.job.engine is unset: native, the runner,
+    /// or gobackup.
+    #[arg(
+        long,
+        env = "BACKUP_ENGINE",
+        default_value = "native",
+        value_name = "ENGINE",
+        value_parser = engine
+    )]
+    pub backup_engine: RunEngine,
+    /// Image of gobackup, used by its engine where spec.job.image is absent.
+    #[arg(
+        long,
+        env = "BACKUP_JOB_IMAGE",
+        default_value = "huacnlee/gobackup",
+        value_name = "IMAGE"
+    )]
+    pub backup_job_image: String,
     /// Address of /metrics.
     #[arg(
         long,
@@ -179,6 +198,14 @@ impl Args {
     #[must_use]
     pub fn pod(&self) -> Option<&str> {
         (self.pod_name != OUTSIDE).then_some(&self.pod_name)
+    }
+}
+
+fn engine(text: &str) -> Result<RunEngine, &'static str> {
+    match text {
+        "native" => Ok(RunEngine::Native),
+        "gobackup" => Ok(RunEngine::Gobackup),
+        _ => Err("use native or gobackup"),
     }
 }
 

@@ -62,6 +62,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let family = |which| Backups {
         which,
         runner_image: args.runner_image.clone(),
+        gobackup_image: args.backup_job_image.clone(),
+        engine: args.backup_engine,
         references: Arc::new(References::default()),
     };
     let restores = restore::run(ctx.clone(), stop.clone());

@@ -11,6 +11,7 @@ pub mod cancel;
 pub mod clock;
 pub mod codec;
 pub mod connect;
+pub mod copy;
 pub mod download;
 pub mod dump_reader;
 pub mod failure;

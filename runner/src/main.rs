@@ -6,11 +6,22 @@ use std::time::Instant;
 
 use runner::cancel::Cancel;
 use runner::clock::Clock;
+use runner::family::client;
 use runner::report::Reporter;
 use runner::run::{Context, supervise};
 use runner::settings::{Environment, Settings, termination_log};
 
 fn main() -> ExitCode {
+    let program = std::env::args_os().next().unwrap_or_default();
+    if let Some(name) = client::called(&program.to_string_lossy()) {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "where gobackup's client finds its settings"
+        )]
+        let directory = std::env::var_os(client::DIRECTORY);
+        let args = std::env::args_os().skip(1).collect();
+        return exit_code(client::act(name, args, directory));
+    }
     let words: Vec<String> = std::env::args().skip(1).collect();
     let download = runner::download::asked(&words);
     let log = tracing_subscriber::fmt()
@@ -23,6 +34,9 @@ fn main() -> ExitCode {
         log.with_writer(std::io::stderr).init();
     } else {
         log.with_writer(std::io::stdout).init();
+    }
+    if let Some(directory) = runner::copy::asked(&words) {
+        return copy(directory);
     }
     // The one TLS provider of this program; it is the first, so it can't be refused.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -43,15 +57,33 @@ fn main() -> ExitCode {
     });
     // A call that hangs in the store must not hold the exit.
     runtime.shutdown_background();
+    exit_code(code)
+}
+
+fn exit_code(code: i32) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+/// Says in the termination message why it failed: the operator passes it on.
+fn copy(directory: &str) -> ExitCode {
+    let Err(failure) = runner::copy::run(directory.as_ref()) else {
+        return ExitCode::SUCCESS;
+    };
+    tracing::error!(reason = failure.reason, "{}", failure.message);
+    let _ = std::fs::write(termination_log(&environment()), &failure.message);
+    ExitCode::FAILURE
+}
+
+fn environment() -> Environment {
+    std::env::vars_os()
+        .filter_map(|(k, v)| Some((k.into_string().ok()?, v.to_string_lossy().into_owned())))
+        .collect()
 }
 
 fn context() -> Context {
     #[expect(clippy::disallowed_methods, reason = "the clock is read here, once")]
     let clock = Clock::new(chrono::Utc::now(), Instant::now());
-    let env: Environment = std::env::vars_os()
-        .filter_map(|(k, v)| Some((k.into_string().ok()?, v.to_string_lossy().into_owned())))
-        .collect();
+    let env = environment();
     let settings = Settings::parse(&env, &|path| {
         std::fs::read_to_string(path).map_err(|e| e.to_string())
     });

@@ -9,6 +9,7 @@ pub mod alone;
 pub mod archive;
 pub mod databases;
 pub mod definition;
+pub mod engine;
 pub mod fields;
 pub mod plan;
 pub mod pod;

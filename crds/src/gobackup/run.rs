@@ -25,6 +25,9 @@ pub struct FamilyRunSpec {
     pub run: RunSpec,
     /// What to do.
     pub plan: Plan<String>,
+    /// True: gobackup dumps, packs and stores; the runner writes its settings and checks the outcome.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gobackup: bool,
     /// Directory for the compressed dumps.
     pub workdir: String,
     /// Zone of the timestamp in the archive's name; unset means UTC.

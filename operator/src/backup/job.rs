@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crds::backup::{BackupBody, JobOptions};
+use crds::backup::{BackupBody, JobOptions, RunEngine};
 use crds::gobackup::run::{FamilyRunSpec, WORK_DIR};
-use crds::gobackup::{Plan, Resolved, files};
+use crds::gobackup::{Plan, Resolved, engine, files};
 use crds::mysql_backup::MysqlBackupSpec;
+use crds::request::Action;
 use crds::run::{RunSpec, SPEC_ENV};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Volume, VolumeMount};
@@ -14,9 +15,19 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::engine::{Object, Seed};
 use crate::mysql_backup::build_job;
+use crate::pods::in_client_image;
 
 /// Name of the work directory's volume.
 const WORK: &str = "gobackup-work";
+
+/// Images where the object names none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Images<'a> {
+    /// The runner's.
+    pub(super) runner: &'a str,
+    /// gobackup's.
+    pub(super) gobackup: &'a str,
+}
 
 /// Builds the Job of a run.
 ///
@@ -27,17 +38,24 @@ pub(super) fn build(
     body: &BackupBody,
     resolved: Resolved,
     seed: &Seed,
-    runner_image: &str,
+    images: Images<'_>,
 ) -> Result<Job, String> {
-    let options = body
+    let mut options = body
         .spec
         .as_ref()
         .and_then(|s| s.job.clone())
         .unwrap_or_default();
+    // The runner is copied into gobackup's image for the run itself; all else is the runner's.
+    let mut gobackup = None;
+    if engine::asked(body) == RunEngine::Gobackup {
+        let image = options.image.take();
+        let image = image.unwrap_or_else(|| images.gobackup.to_owned());
+        gobackup = (seed.action == Action::Backup).then_some(image);
+    }
     let image = options
         .image
         .clone()
-        .unwrap_or_else(|| runner_image.to_owned());
+        .unwrap_or_else(|| images.runner.to_owned());
     let files = files(resolved.plan);
     let mut spec = pod_options(body, &options);
     spec.volumes.extend(files.volumes);
@@ -50,8 +68,12 @@ pub(super) fn build(
         ..VolumeMount::default()
     });
     let mut job = build_job(object, "gobackup.io/v1", &spec, seed, &image)?;
-    add_plan(&mut job, files.plan, &options)?;
+    add_plan(&mut job, files.plan, &options, gobackup.is_some())?;
     add_inline(&mut job, files.annotations);
+    let pod = job.spec.as_mut().and_then(|s| s.template.spec.as_mut());
+    if let (Some(image), Some(pod)) = (gobackup, pod) {
+        in_client_image(pod, &image);
+    }
     Ok(job)
 }
 
@@ -113,7 +135,12 @@ fn work(limit: Option<&str>) -> Volume {
 }
 
 /// Puts the plan beside what every run is told; `$` is doubled, as the kubelet expects.
-fn add_plan(job: &mut Job, plan: Plan<String>, options: &JobOptions) -> Result<(), String> {
+fn add_plan(
+    job: &mut Job,
+    plan: Plan<String>,
+    options: &JobOptions,
+    gobackup: bool,
+) -> Result<(), String> {
     let zone = options
         .env
         .iter()
@@ -140,6 +167,7 @@ fn add_plan(job: &mut Job, plan: Plan<String>, options: &JobOptions) -> Result<(
     let spec = FamilyRunSpec {
         run,
         plan,
+        gobackup,
         workdir: WORK_DIR.to_owned(),
         time_zone: zone.filter(|z| !z.is_empty()),
     };

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crds::ScheduleStatus;
-use crds::backup::{Backup, BackupBody};
-use crds::gobackup::{Resolved, endpoint, resolve};
+use crds::backup::{Backup, BackupBody, RunEngine};
+use crds::gobackup::{Resolved, endpoint, engine, resolve};
 use crds::legacy::CronBackup;
 use crds::report::EndpointKind;
 use crds::request::Action;
@@ -45,6 +45,10 @@ pub struct Backups {
     pub which: Which,
     /// Image of the runner, used where `spec.job.image` is absent.
     pub runner_image: String,
+    /// Image of gobackup, used by its engine where `spec.job.image` is absent.
+    pub gobackup_image: String,
+    /// The engine where `spec.job.engine` is absent.
+    pub engine: RunEngine,
     /// What objects may refer to.
     pub references: Arc<References>,
 }
@@ -92,7 +96,7 @@ impl Kind for Backups {
         spec: &Value,
         annotations: &BTreeMap<String, String>,
     ) -> Result<(Settings, Vec<Problem>), String> {
-        let whole = decode(spec)?;
+        let whole = self.decode(spec)?;
         let (settings, mut problems) = settings(self.which, &whole.body, annotations);
         if let Err(unresolved) = self.resolve(&whole) {
             problems.extend(unresolved.missing);
@@ -102,12 +106,16 @@ impl Kind for Backups {
     }
 
     fn job(&self, object: &Object, spec: &Value, seed: &Seed) -> Result<Job, String> {
-        let whole = decode(spec)?;
+        let whole = self.decode(spec)?;
         if seed.action == Action::Notify {
             return job::notice(object, &whole.body, seed, &self.runner_image);
         }
         let resolved = self.resolve(&whole).map_err(|e| e.message())?;
-        job::build(object, &whole.body, resolved, seed, &self.runner_image)
+        let images = job::Images {
+            runner: &self.runner_image,
+            gobackup: &self.gobackup_image,
+        };
+        job::build(object, &whole.body, resolved, seed, images)
     }
 
     fn references(&self) -> Vec<ApiResource> {
@@ -128,7 +136,7 @@ impl Kind for Backups {
     }
 
     fn endpoint(&self, spec: &Value, kind: EndpointKind, name: &str) -> Option<Endpoint> {
-        let whole = decode(spec).ok()?;
+        let whole = self.decode(spec).ok()?;
         let found = self.references.of(&whole.namespace, &whole.body);
         let key = endpoint(&whole.body, &found, kind, name)?;
         let resource = references::resources()
@@ -142,7 +150,7 @@ impl Kind for Backups {
     }
 
     fn conditions(&self, spec: &Value) -> Vec<KindCondition> {
-        decode(spec).map_or_else(
+        self.decode(spec).map_or_else(
             |_| vec![],
             |whole| status::conditions(&self.resolve(&whole)),
         )
@@ -162,8 +170,12 @@ impl Backups {
         let found = self.references.of(&whole.namespace, &whole.body);
         resolve(&whole.name, &whole.namespace, &whole.body, &found)
     }
-}
 
-fn decode(spec: &Value) -> Result<Whole, String> {
-    Whole::deserialize(spec).map_err(|e| format!("the object does not fit its type: {e}"))
+    /// The object with the operator's engine where it names none.
+    fn decode(&self, spec: &Value) -> Result<Whole, String> {
+        let mut whole = Whole::deserialize(spec)
+            .map_err(|e| format!("the object does not fit its type: {e}"))?;
+        engine::with_default(&mut whole.body, self.engine);
+        Ok(whole)
+    }
 }

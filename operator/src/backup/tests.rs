@@ -14,6 +14,8 @@ fn kind(which: Which) -> Backups {
     Backups {
         which,
         runner_image: "runner:v1".into(),
+        gobackup_image: "gobackup:v3".into(),
+        engine: RunEngine::Native,
         references: Arc::new(References::default()),
     }
 }
@@ -665,4 +667,125 @@ fn conditions_of_an_endpoint_are_remembered_and_wake_nobody() {
     bucket.data["status"] = Value::Null;
     assert!(backups.set_reference(&bucket, false));
     assert_eq!(seen(&backups), json!([]));
+}
+
+/// The spec of the Backup `nightly` with these options of its pod.
+fn with_job(job: Value) -> (Backups, Value) {
+    let (kind, mut spec) = world("nightly", "");
+    spec["body"]["spec"]["job"] = job;
+    (kind, spec)
+}
+
+/// gobackup's image runs what was copied from ours, restricted, with its settings and state on volumes.
+#[test]
+fn by_gobackup_its_image_gets_the_runner() {
+    let (kind, spec) = with_job(json!({"engine": "gobackup", "image": "mine/gobackup:v3"}));
+    let job = job(&kind, &spec);
+    insta::assert_snapshot!("gobackup", serde_yaml::to_string(&job).unwrap());
+    assert_eq!(told(&job)["gobackup"], true);
+}
+
+#[test]
+fn the_engine_and_its_image_come_from_the_operator_where_the_object_is_silent() {
+    let images = |engine: RunEngine, options: Value| {
+        let (mut kind, spec) = with_job(options);
+        kind.engine = engine;
+        let job = job(&kind, &spec);
+        let pod = pod(&job).clone();
+        let init = pod.init_containers.iter().flatten().next().cloned();
+        (
+            init.and_then(|c| c.image),
+            pod.containers[0].image.clone().unwrap(),
+            told(&job)["gobackup"] == true,
+        )
+    };
+    let runner = || Some("runner:v1".to_owned());
+    let rows = [
+        (RunEngine::Native, json!({}), (None, "runner:v1", false)),
+        (
+            RunEngine::Gobackup,
+            json!({}),
+            (runner(), "gobackup:v3", true),
+        ),
+        (
+            RunEngine::Gobackup,
+            json!({"image": "g"}),
+            (runner(), "g", true),
+        ),
+        (
+            RunEngine::Gobackup,
+            json!({"engine": "native"}),
+            (None, "runner:v1", false),
+        ),
+        (
+            RunEngine::Native,
+            json!({"engine": "gobackup"}),
+            (runner(), "gobackup:v3", true),
+        ),
+        // With the native engine it is an image of the runner.
+        (
+            RunEngine::Native,
+            json!({"image": "mine"}),
+            (None, "mine", false),
+        ),
+    ];
+    for (engine, options, (init, image, gobackup)) in rows {
+        let found = images(engine, options.clone());
+        assert_eq!(
+            found,
+            (init, image.to_owned(), gobackup),
+            "{engine:?} {options}"
+        );
+    }
+}
+
+/// Only the run itself needs gobackup.
+#[test]
+fn what_is_asked_of_the_archives_runs_in_the_runners_image() {
+    let (kind, spec) = with_job(json!({"engine": "gobackup", "image": "mine/gobackup:v3"}));
+    let object = Object {
+        kind: "Backup".into(),
+        namespace: "app".into(),
+        name: "nightly".into(),
+        uid: "u-1".into(),
+        ..Object::default()
+    };
+    for action in [
+        Action::Verify,
+        Action::Prune,
+        Action::Probe,
+        Action::List,
+        Action::Notify,
+    ] {
+        let mut seed = Seed::new("nightly-x", Trigger::Manual);
+        seed.action = action;
+        let job = kind.job(&object, &spec, &seed).unwrap();
+        assert_eq!(pod(&job).init_containers, None, "{action:?}");
+        assert_eq!(
+            pod(&job).containers[0].image.as_deref(),
+            Some("runner:v1"),
+            "{action:?}"
+        );
+        assert_ne!(told(&job)["gobackup"], true, "{action:?}");
+    }
+}
+
+/// What nobody could check is no reason for a failed run, but for none.
+#[test]
+fn what_gobackup_can_not_do_is_a_condition_before_the_first_run() {
+    let (kind, mut spec) = with_job(json!({"engine": "gobackup"}));
+    assert!(kind.read(&spec, &BTreeMap::new()).unwrap().1.is_empty());
+    spec["body"]["spec"]["compressWith"] = json!({"type": "lzop"});
+    let problems = kind.read(&spec, &BTreeMap::new()).unwrap().1;
+    assert_eq!(problems[0].path, "spec.compressWith.type");
+    let condition = &kind.conditions(&spec)[0];
+    assert_eq!(
+        (condition.status, condition.reason),
+        (false, "InvalidReference")
+    );
+    assert!(
+        condition.message.contains("engine: native"),
+        "{}",
+        condition.message
+    );
 }

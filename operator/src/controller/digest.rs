@@ -263,7 +263,12 @@ pub(crate) fn pod(pod: &Pod) -> Option<PodDigest> {
         .and_then(|s| s.container_statuses.as_deref())
         .unwrap_or_default();
     let container = containers.iter().find(|c| c.name == labels::CONTAINER);
-    let ended = container.and_then(end);
+    let before = status
+        .and_then(|s| s.init_container_statuses.as_deref())
+        .unwrap_or_default();
+    let ran = container.and_then(end);
+    // One that fails before it is all there is to be known.
+    let failed = before.iter().filter_map(end).find(|e| e.exit_code != 0);
     let running = container
         .and_then(|c| c.state.as_ref())
         .is_some_and(|s| s.running.is_some());
@@ -276,9 +281,9 @@ pub(crate) fn pod(pod: &Pod) -> Option<PodDigest> {
             .as_ref()
             .map(from_k8s)
             .unwrap_or_default(),
-        started: running || ended.is_some(),
-        trouble: trouble(pod, container),
-        ended,
+        started: running || ran.is_some(),
+        trouble: trouble(pod, before.iter().chain(container)),
+        ended: ran.or(failed),
         gone: false,
     })
 }
@@ -299,12 +304,13 @@ fn end(container: &ContainerStatus) -> Option<Ended> {
     })
 }
 
-/// Why the container does not run.
-fn trouble(pod: &Pod, container: Option<&ContainerStatus>) -> Option<(Box<str>, Box<str>)> {
+/// Why the container does not run, or one that is to end before it.
+fn trouble<'a>(
+    pod: &Pod,
+    mut containers: impl Iterator<Item = &'a ContainerStatus>,
+) -> Option<(Box<str>, Box<str>)> {
     let status = pod.status.as_ref()?;
-    let waiting = container
-        .and_then(|c| c.state.as_ref())
-        .and_then(|s| s.waiting.as_ref());
+    let waiting = containers.find_map(|c| c.state.as_ref()?.waiting.as_ref());
     if let Some(waiting) = waiting {
         let reason = waiting.reason.as_deref().unwrap_or_default();
         let message = waiting.message.as_deref().unwrap_or(
@@ -324,4 +330,53 @@ fn trouble(pod: &Pod, container: Option<&ContainerStatus>) -> Option<(Box<str>, 
     let reason = status.reason.as_deref()?;
     let message = status.message.as_deref().unwrap_or_default();
     Some((reason.into(), clean(message, 256).into()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn cut(init: Value, main: Value) -> PodDigest {
+        let status = |name: &str, state: Value| json!({"name": name, "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+        let found = json!({
+            "metadata": {"name": "p", "uid": "u", "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j1"}]},
+            "status": {
+                "initContainerStatuses": [status(labels::COPY_CONTAINER, init)],
+                "containerStatuses": [status(labels::CONTAINER, main)],
+            },
+        });
+        pod(&serde_json::from_value(found).unwrap()).unwrap()
+    }
+
+    /// A pod whose init container does not get through never runs its own: what is known of that
+    /// one is all there is.
+    #[test]
+    fn what_keeps_an_init_container_is_what_keeps_the_pod() {
+        let waiting = json!({"waiting": {"reason": "PodInitializing"}});
+        let pull = json!({"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}});
+        let found = cut(pull, waiting.clone());
+        assert_eq!(
+            found.trouble,
+            Some(("ImagePullBackOff".into(), "no such image".into()))
+        );
+        assert_eq!((found.started, found.ended), (false, None));
+
+        let failed =
+            json!({"terminated": {"exitCode": 1, "reason": "Error", "message": "no space"}});
+        let found = cut(failed, waiting);
+        let ended = found.ended.unwrap();
+        assert_eq!((ended.exit_code, &*ended.message), (1, "no space"));
+        assert!(!found.started);
+
+        let done = json!({"terminated": {"exitCode": 0, "reason": "Completed"}});
+        let pull = json!({"waiting": {"reason": "ErrImagePull", "message": "none"}});
+        let found = cut(done.clone(), pull);
+        assert_eq!(found.trouble.unwrap().0, "ErrImagePull".into());
+        assert_eq!(found.ended, None);
+        let found = cut(done, json!({"running": {}}));
+        assert!(found.started && found.trouble.is_none() && found.ended.is_none());
+    }
 }

@@ -120,6 +120,7 @@ fn pod(
             let run = FamilyRunSpec {
                 run,
                 plan: files.plan.clone(),
+                gobackup: false,
                 workdir: WORK_DIR.to_owned(),
                 time_zone: None,
             };

@@ -9,6 +9,7 @@ mod archive;
 mod codec;
 mod dump;
 mod fetch;
+mod gobackup;
 mod open;
 mod openssl;
 mod process;
@@ -35,6 +36,7 @@ use crate::report::Ticker;
 use crate::run::Context;
 
 pub(crate) use fetch::download;
+pub use gobackup::client;
 pub use settings::Family;
 
 use spool::Member;
@@ -63,7 +65,11 @@ pub fn act(context: &Context, family: &Family) -> Result<(), Failure> {
 fn run(context: &Context, family: &Family) -> Result<(), Failure> {
     context.settings.check()?;
     let work = WorkDir::new(&family.workdir, &context.nonce)?;
-    let outcome = steps(context, family, &work);
+    let outcome = if family.gobackup {
+        gobackup::run(context, family, &work.path)
+    } else {
+        steps(context, family, &work)
+    };
     // As in gobackup, the closing script runs whatever happened before.
     scripts::tell(context, "afterScript", family.plan.after_script.as_deref());
     outcome

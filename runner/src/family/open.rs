@@ -108,8 +108,9 @@ pub(super) fn tar(
         Codec::Zstd => Box::new(zstd::Decoder::new(inner).map_err(|e| unreadable(&e))?),
         Codec::Xz => Box::new(liblzma::read::XzDecoder::new_multi_decoder(inner)),
         Codec::Lzma => {
-            let stream =
-                liblzma::stream::Stream::new_lzma_decoder(u64::MAX).map_err(|e| unreadable(&e))?;
+            // GNU tar writes xz under this name.
+            let stream = liblzma::stream::Stream::new_auto_decoder(u64::MAX, 0)
+                .map_err(|e| unreadable(&e))?;
             Box::new(liblzma::read::XzDecoder::new_stream(inner, stream))
         }
         Codec::Compress | Codec::Lzip | Codec::Lzop => return Ok(Err(Closed::NoDecoder)),

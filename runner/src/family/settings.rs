@@ -1,5 +1,6 @@
 //! The plan of `BACKUP_SPEC` with its secrets read from their files.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chrono_tz::Tz;
@@ -20,6 +21,10 @@ pub struct Family {
     pub zone: Tz,
     /// TCP port of the server to restore into, where one is given: each engine has its own default.
     pub target_port: Option<u16>,
+    /// gobackup dumps, packs and stores; the runner checks.
+    pub gobackup: bool,
+    /// The files the plan's secrets are in, by their names in it.
+    pub files: BTreeMap<String, String>,
 }
 
 impl Family {
@@ -37,12 +42,14 @@ impl Family {
             format!("BACKUP_SPEC can't be read ({e}): use runner and operator of the same version")
         })?;
         let mut problems = vec![];
+        let mut files = BTreeMap::new();
         // A Secret that is not optional holds the pod back; a missing file is an optional one.
         let mut load = |name: &str, path: String| -> SecretString {
             if !std::path::Path::new(&path).exists() {
                 tracing::info!(secret = name, "is optional and not there");
                 return SecretString::default();
             }
+            files.insert(name.to_owned(), path.clone());
             match read(&path) {
                 Ok(text) => text.strip_suffix('\n').unwrap_or(&text).to_owned().into(),
                 Err(e) => {
@@ -65,6 +72,8 @@ impl Family {
             target_port: port.and_then(|p| u16::try_from(p).ok()),
             workdir: spec.workdir.into(),
             zone,
+            gobackup: spec.gobackup,
+            files,
         }))
     }
 

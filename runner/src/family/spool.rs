@@ -169,10 +169,7 @@ pub(super) fn spool(
         encoder.write_all(chunk).map_err(written)?;
         hash.update(chunk);
         each(chunk);
-        if found.head.len() < HEAD {
-            let room = HEAD - found.head.len();
-            found.head.extend_from_slice(&chunk[..room.min(n)]);
-        }
+        keep_head(&mut found.head, chunk);
         keep_tail(&mut found.tail, chunk);
         found.bytes += n as u64;
         context
@@ -187,7 +184,14 @@ pub(super) fn spool(
     Ok(found)
 }
 
-fn keep_tail(tail: &mut Vec<u8>, chunk: &[u8]) {
+/// Keeps the first bytes of all chunks.
+pub(super) fn keep_head(head: &mut Vec<u8>, chunk: &[u8]) {
+    let room = HEAD.saturating_sub(head.len());
+    head.extend_from_slice(&chunk[..room.min(chunk.len())]);
+}
+
+/// Keeps the last bytes of all chunks.
+pub(super) fn keep_tail(tail: &mut Vec<u8>, chunk: &[u8]) {
     if chunk.len() >= TAIL {
         tail.clear();
         tail.extend_from_slice(&chunk[chunk.len() - TAIL..]);

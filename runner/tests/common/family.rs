@@ -14,7 +14,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::s3::moto;
+use super::s3::{moto, python};
 use super::servers::{DAV_PASSWORD, POSTGRES_PASSWORD, REDIS_PASSWORD, postgres, redis, webdav};
 use super::{Finished, Runner, fixture};
 
@@ -25,6 +25,8 @@ pub struct Family {
     pub uid: &'static str,
     /// File with the age identity.
     pub identity: Option<String>,
+    /// gobackup dumps, packs and stores.
+    pub gobackup: bool,
 }
 
 impl Family {
@@ -40,6 +42,7 @@ impl Family {
             plan: json!({"model": "nightly", "databases": [], "storages": [], "compress": {"codec": "gzip"}}),
             uid: "uid-1",
             identity: None,
+            gobackup: false,
         };
         std::fs::create_dir(family.dir().join("work")).unwrap();
         let redis = json!({"name": "cache", "engine": "redis", "host": "127.0.0.1", "port": redis(), "password": family.secret("redis", REDIS_PASSWORD)});
@@ -49,6 +52,25 @@ impl Family {
 
     pub fn dir(&self) -> PathBuf {
         self.runner.out.path().to_owned()
+    }
+
+    /// Runs by the stand-in for gobackup, with the host's clients. It has a YAML reader and an S3 client of its own: those of
+    /// the S3 server's installation.
+    pub fn by_gobackup(mut self) -> Self {
+        let bin = self.dir().join("bin");
+        std::fs::create_dir(&bin).unwrap();
+        moto();
+        let stand_in = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../tests/testbed/images/gobackup/gobackup"
+        );
+        let script = format!("#!/bin/sh\nexec {} {stand_in} \"$@\"\n", python().display());
+        std::fs::write(bin.join("gobackup"), script).unwrap();
+        sh("chmod +x $1", &bin.join("gobackup"));
+        let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", bin.display());
+        self.runner.env.insert("PATH".into(), path);
+        self.gobackup = true;
+        self
     }
 
     /// Path of a file with this secret; a closing line end, as editors leave it, is no part of it.
@@ -160,7 +182,7 @@ impl Family {
             "version": 1, "action": action, "options": options,
             "object": {"kind": "Backup", "namespace": "ns1", "name": "nightly", "uid": self.uid},
             "run": {"name": run, "trigger": "Schedule"},
-            "plan": self.plan, "workdir": self.dir().join("work"),
+            "plan": self.plan, "gobackup": self.gobackup, "workdir": self.dir().join("work"),
         });
         if let Some(path) = &self.identity {
             spec["identityFile"] = json!(path);

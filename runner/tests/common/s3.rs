@@ -47,6 +47,11 @@ fn moto_program() -> PathBuf {
     program
 }
 
+/// The Python that the server runs in.
+pub fn python() -> PathBuf {
+    moto_program().with_file_name("python3")
+}
+
 /// URL of a real server with the bucket `backups`, ended with this process.
 pub fn moto() -> &'static str {
     static URL: OnceLock<String> = OnceLock::new();

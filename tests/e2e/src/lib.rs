@@ -61,6 +61,11 @@ fn setting(name: &str) -> String {
     })
 }
 
+/// An image with a stand-in for gobackup and the clients it calls, loaded into the cluster.
+pub fn gobackup_image() -> String {
+    setting("E2E_GOBACKUP_IMAGE")
+}
+
 impl Cluster {
     /// Runs kubectl.
     pub fn kubectl(&self, args: &[&str]) -> Output {

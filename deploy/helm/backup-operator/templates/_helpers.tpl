@@ -36,9 +36,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ .Values.image.repository }}:{{ default (printf "v%s" .Chart.AppVersion) .Values.image.tag }}
 {{- end -}}
 
-{{- /* Values files of gobackup-operator name gobackup's own image; Jobs here need the runner. */ -}}
+{{- /* Values files of gobackup-operator name gobackup's own image, which is that of its engine. */ -}}
+{{- define "backup-operator.namesGobackup" -}}
+{{- if regexMatch "(^|/)gobackup(:|@|$)" .Values.backupJob.image }}true{{ end -}}
+{{- end -}}
+
+{{- define "backup-operator.gobackupImage" -}}
+{{- if include "backup-operator.namesGobackup" . }}{{ .Values.backupJob.image }}{{ else }}huacnlee/gobackup{{ end -}}
+{{- end -}}
+
 {{- define "backup-operator.runnerImage" -}}
-{{- if and .Values.backupJob.image (not (regexMatch "(^|/)gobackup(:|@|$)" .Values.backupJob.image)) -}}
+{{- if and .Values.backupJob.image (not (include "backup-operator.namesGobackup" .)) -}}
 {{ .Values.backupJob.image }}
 {{- else -}}
 {{ .Values.runnerImage.repository }}:{{ default (printf "v%s" .Chart.AppVersion) .Values.runnerImage.tag }}

@@ -5,7 +5,7 @@ mod influxdb;
 mod mongodb;
 mod mysql;
 pub(super) mod postgresql;
-mod redis;
+pub(super) mod redis;
 
 use std::path::{Path, PathBuf};
 

@@ -141,10 +141,7 @@ fn check(name: &str, ended: &Ended, spooled: &Spooled) -> Result<(), Failure> {
     if !ended.good() {
         return Err(explain(name, ended));
     }
-    let tail = String::from_utf8_lossy(&spooled.tail);
-    let complete = FOOTERS.iter().any(|footer| tail.contains(footer));
-    // The custom and tar formats of `args` have no footer; the client writes their index last.
-    if spooled.bytes == 0 || (is_text(&spooled.head) && !complete) {
+    if !complete(spooled) {
         return Err(Failure::source(
             "IncompleteDump",
             format!(
@@ -154,6 +151,14 @@ fn check(name: &str, ended: &Ended, spooled: &Spooled) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+/// A dump that ends as the client ends one.
+pub(in crate::family) fn complete(spooled: &Spooled) -> bool {
+    let tail = String::from_utf8_lossy(&spooled.tail);
+    let closed = FOOTERS.iter().any(|footer| tail.contains(footer));
+    // The custom and tar formats of `args` have no footer; the client writes their index last.
+    spooled.bytes > 0 && (closed || !is_text(&spooled.head))
 }
 
 #[cfg(test)]

@@ -102,7 +102,10 @@ fn over_the_network(job: &Dump<'_>, crc: &mut Crc64) -> Result<Spooled, Failure>
 }
 
 /// `REDIS`, a version, …, 0xFF, and eight bytes of CRC-64 (all zero if the server makes none).
-fn check(spooled: &Spooled, crc: &Crc64) -> Result<(), Failure> {
+///
+/// # Errors
+/// It is no snapshot, or not a whole one.
+pub(in crate::family) fn check(spooled: &Spooled, crc: &Crc64) -> Result<(), Failure> {
     let incomplete = |what: &str| {
         Err(Failure::source(
             "IncompleteDump",
@@ -129,14 +132,15 @@ fn check(spooled: &Spooled, crc: &Crc64) -> Result<(), Failure> {
 }
 
 /// CRC-64 of Redis (Jones, reflected) over all but the last eight bytes.
-struct Crc64 {
+pub(in crate::family) struct Crc64 {
     table: [u64; 256],
     crc: u64,
     held: Vec<u8>,
 }
 
 impl Crc64 {
-    fn new() -> Self {
+    /// Of nothing yet.
+    pub(in crate::family) fn new() -> Self {
         let mut table = [0; 256];
         for (byte, entry) in (0_u64..).zip(table.iter_mut()) {
             *entry = (0..8).fold(byte, |c, _| {
@@ -154,7 +158,8 @@ impl Crc64 {
         }
     }
 
-    fn feed(&mut self, chunk: &[u8]) {
+    /// Takes the next bytes.
+    pub(in crate::family) fn feed(&mut self, chunk: &[u8]) {
         self.held.extend_from_slice(chunk);
         let ready = self.held.len().saturating_sub(8);
         for byte in self.held.drain(..ready) {
