@@ -297,6 +297,9 @@ pub struct JobOptions {
     /// Image of the runner, with engine gobackup that of gobackup. Unset means the operator's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// Image that has the databases' clients on its PATH, instead of the runner's own. It needs no runner: one is copied into it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_image: Option<String>,
     /// When the image is pulled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<ImagePullPolicy>,

@@ -4,12 +4,18 @@
 //!
 //! Operator and plugin share this: the pod of a run, a restore and a download see the same files.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::{
-    EmptyDirVolumeSource, KeyToPath, ProjectedVolumeSource, SecretProjection, Volume, VolumeMount,
+    DownwardAPIProjection, DownwardAPIVolumeFile, EmptyDirVolumeSource, KeyToPath,
+    ObjectFieldSelector, ProjectedVolumeSource, SecretProjection, Volume, VolumeMount,
     VolumeProjection,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+use crate::gobackup::plan::{Credential, Place, Storage};
+use crate::gobackup::run::VOLUMES_DIR;
+use crate::labels::PREFIX;
 use crate::mysql_backup::{
     CredentialsRef, Decryption, Destination, Encryption, MysqlSource, Notification, S3Destination,
     SecretKeyRef, Tls, VolumeDestination,
@@ -37,6 +43,7 @@ pub struct Mounts {
     volumes: Vec<Volume>,
     mounts: Vec<VolumeMount>,
     secrets: Vec<VolumeProjection>,
+    inline: BTreeMap<String, String>,
     scratch: bool,
 }
 
@@ -60,6 +67,27 @@ impl Mounts {
             }),
             ..VolumeProjection::default()
         });
+        format!("{SECRETS_MOUNT}/{path}")
+    }
+
+    /// Adds a value that the user wrote in plain text: it goes through an annotation of the pod, where it
+    /// is as visible as it was, and neither environment nor arguments hold it.
+    fn literal(&mut self, text: String, path: &str) -> String {
+        let annotation = format!("{PREFIX}inline-{}", self.inline.len());
+        self.secrets.push(VolumeProjection {
+            downward_api: Some(DownwardAPIProjection {
+                items: Some(vec![DownwardAPIVolumeFile {
+                    path: path.to_owned(),
+                    field_ref: Some(ObjectFieldSelector {
+                        field_path: format!("metadata.annotations['{annotation}']"),
+                        api_version: None,
+                    }),
+                    ..DownwardAPIVolumeFile::default()
+                }]),
+            }),
+            ..VolumeProjection::default()
+        });
+        self.inline.insert(annotation, text);
         format!("{SECRETS_MOUNT}/{path}")
     }
 
@@ -118,8 +146,8 @@ impl Mounts {
         run
     }
 
-    /// A destination: its volume is mounted, its keys are files. A `storageRef` is not looked up
-    /// here and gives neither path nor bucket.
+    /// A destination: its volume is mounted, its keys are files. What a `storageRef` names goes through
+    /// [`Mounts::storage`].
     pub fn destination(&mut self, destination: &Destination) -> RunDestination {
         let path = destination.volume.as_ref().map(|volume| {
             self.volumes.push(volume_of(DESTINATION_VOLUME, volume));
@@ -131,7 +159,44 @@ impl Mounts {
                 .to_owned()
         });
         let s3 = destination.s3.as_ref().map(|s3| self.s3(s3));
-        RunDestination { path, s3 }
+        RunDestination {
+            path,
+            s3,
+            storage: None,
+        }
+    }
+
+    /// A Storage as destination: its volume is mounted where a Backup's run has it, its secrets are
+    /// files.
+    pub fn storage(&mut self, storage: Storage<Credential>) -> RunDestination {
+        let mut storage = storage.map(&mut |path, from| match from {
+            Credential::Secret {
+                name,
+                key,
+                optional,
+            } => self.project(&name, &key, path, optional.then_some(true)),
+            Credential::Literal(text) => self.literal(text, path),
+        });
+        if let Place::Local {
+            volume: Some(volume),
+        } = &mut storage.place
+        {
+            let below = volume.path.as_deref().unwrap_or("").trim_matches('/');
+            self.volumes.push(volume_of(DESTINATION_VOLUME, volume));
+            self.mounts.push(VolumeMount {
+                sub_path: Some(below.to_owned()).filter(|p| !p.is_empty()),
+                ..mount(
+                    DESTINATION_VOLUME,
+                    &format!("{VOLUMES_DIR}/{}", storage.name),
+                )
+            });
+            // The runner needs to know that there is a volume, not which.
+            **volume = VolumeDestination::default();
+        }
+        RunDestination {
+            storage: Some(Box::new(storage)),
+            ..RunDestination::default()
+        }
     }
 
     fn s3(&mut self, s3: &S3Destination) -> RunS3 {
@@ -208,6 +273,11 @@ impl Mounts {
     pub fn extend(&mut self, volumes: Vec<Volume>, mounts: Vec<VolumeMount>) {
         self.volumes.extend(volumes);
         self.mounts.extend(mounts);
+    }
+
+    /// Annotations that the pod must have: files of it are made from them.
+    pub fn annotations(&self) -> BTreeMap<String, String> {
+        self.inline.clone()
     }
 
     /// All volumes and mounts.

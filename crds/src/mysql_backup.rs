@@ -266,7 +266,7 @@ pub struct MysqlSource {
     /// More arguments for the dump client, from an allow list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra_args: Vec<String>,
-    /// Image that has the client to use, instead of the runner's own.
+    /// Image that has the clients on its PATH (mysqldump and mysql, or mariadb-dump and mariadb), instead of the runner's own. It needs no runner: one is copied into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_image: Option<String>,
 }
@@ -323,7 +323,7 @@ pub struct Destination {
     /// An S3 bucket, or a compatible one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub s3: Option<S3Destination>,
-    /// A gobackup.io Storage in the same namespace.
+    /// A gobackup.io Storage in the same namespace, of any type. What is kept there is up to retention.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_ref: Option<LocalObjectReference>,
 }

@@ -177,7 +177,7 @@ pub struct RestoreFrom {
 pub struct RestoreLocation {
     /// Where the artefacts are.
     #[schemars(extend("x-kubernetes-validations" = [
-        {"rule": "has(self.volume) != has(self.s3) && !has(self.storageRef)", "message": "set exactly one of volume, s3"}
+        {"rule": "[has(self.volume), has(self.s3), has(self.storageRef)].exists_one(x, x)", "message": "set exactly one of volume, s3, storageRef"}
     ]))]
     pub destination: Destination,
     /// Key of the artefact below the destination's root.

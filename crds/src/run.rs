@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::gobackup::plan::Storage;
 use crate::mysql_backup::{Compression, Encryption, Notification, NotificationEvent, Retention};
 use crate::request::Action;
 
@@ -236,6 +237,9 @@ pub struct RunSpec {
     /// Where to store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destination: Option<RunDestination>,
+    /// Image the runner was copied into for its clients, for messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_image: Option<String>,
     /// How to compress. None: zstd 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<Compression>,
@@ -342,13 +346,16 @@ pub struct RunSource {
 }
 
 /// `spec.destination` with its secrets as files: exactly one is set.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunDestination {
     /// Directory on a mounted volume.
     pub path: Option<String>,
     /// S3 bucket.
     pub s3: Option<RunS3>,
+    /// The gobackup.io Storage that `storageRef` names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage: Option<Box<Storage<String>>>,
 }
 
 /// An S3 bucket with its credentials as files.

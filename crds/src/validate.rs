@@ -135,12 +135,6 @@ pub fn restore(spec: &RestoreSpec) -> Vec<Problem> {
             }
             let path = "spec.from.location.destination";
             destination(path, &location.destination, &mut found);
-            if location.destination.storage_ref.is_some() {
-                found.push(Problem::new(
-                    format!("{path}.storageRef"),
-                    "holds archives of another kind; use volume or s3",
-                ));
-            }
         }
         _ => found.push(Problem::new(
             "spec.from",

@@ -8,7 +8,7 @@ use crds::mysql_backup::{
     TlsMode, VolumeDestination,
 };
 use crds::{MysqlBackup, MysqlBackupSpec};
-use k8s_openapi::api::core::v1::{EnvVar, PersistentVolumeClaimVolumeSource};
+use k8s_openapi::api::core::v1::{EnvVar, LocalObjectReference, PersistentVolumeClaimVolumeSource};
 
 use crate::cli::{Concurrency, CreateMysql, S3Flags, SourceFlags, StoreFlags, TlsFlag};
 use crate::error::{Error, Result};
@@ -31,7 +31,7 @@ pub(crate) fn mysql(args: &CreateMysql) -> Result<MysqlBackup> {
         node_selector: pairs("--node-selector", &args.pod.node_selector)?,
         service_account_name: args.pod.service_account.clone(),
         backup_envs: envs(&args.source.env)?,
-        source: source(&args.source)?,
+        source: source(&args.source, args.pod.client_image.as_deref())?,
         destination: destination(&args.store),
         compression: args
             .store
@@ -117,7 +117,7 @@ fn envs(texts: &[String]) -> Result<Vec<EnvVar>> {
     texts.iter().map(variable).collect()
 }
 
-fn source(flags: &SourceFlags) -> Result<Option<MysqlSource>> {
+fn source(flags: &SourceFlags, client_image: Option<&str>) -> Result<Option<MysqlSource>> {
     let secret = flags.secret.as_deref().map(credentials).transpose()?;
     let source = MysqlSource {
         host: flags.host.clone(),
@@ -126,6 +126,7 @@ fn source(flags: &SourceFlags) -> Result<Option<MysqlSource>> {
         databases: flags.databases.clone(),
         exclude_tables: flags.exclude_tables.clone(),
         tls: flags.tls.map(tls),
+        client_image: client_image.map(str::to_owned),
         ..MysqlSource::default()
     };
     Ok((source != MysqlSource::default()).then_some(source))
@@ -205,7 +206,11 @@ pub(crate) fn place(
 
 fn destination(flags: &StoreFlags) -> Option<Destination> {
     let (pvc, path) = (flags.pvc.as_deref(), flags.path.as_deref());
-    let destination = place(pvc, path, flags.s3_bucket.as_deref(), &flags.s3);
+    let mut destination = place(pvc, path, flags.s3_bucket.as_deref(), &flags.s3);
+    destination.storage_ref = flags
+        .storage
+        .as_ref()
+        .map(|name| LocalObjectReference { name: name.clone() });
     (destination != Destination::default()).then_some(destination)
 }
 

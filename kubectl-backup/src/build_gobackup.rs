@@ -40,6 +40,9 @@ pub(crate) fn backup(kind: &Kind, args: &CreateBackup) -> Result<Value> {
     if let Some(type_) = &args.compression {
         spec["compressWith"] = json!({ "type": type_ });
     }
+    if let Some(image) = &args.client_image {
+        spec["job"] = json!({ "clientImage": image });
+    }
     if let Some(text) = &args.schedule {
         Schedule::parse(text, args.time_zone.as_deref()).map_err(|e| {
             let flag = if e.is_time_zone() {

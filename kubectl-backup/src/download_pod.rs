@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crds::backup::JobOptions;
 use crds::download::HOLD;
 use crds::gobackup::Files;
+use crds::gobackup::plan::{Credential, Storage};
 use crds::gobackup::run::{FamilyRunSpec, WORK_DIR};
 use crds::labels;
 use crds::mounts::Mounts;
@@ -71,11 +72,15 @@ pub(crate) fn dump(
     image: &str,
     open: bool,
     identity: Option<&Decryption>,
+    storage: Option<Storage<Credential>>,
 ) -> Result<Pod> {
     let spec: MysqlBackupSpec =
         serde_json::from_value(object.spec().clone()).map_err(|e| unreadable(object, e))?;
     let mut ours = Mounts::default();
-    let destination = spec.destination.as_ref().map(|d| ours.destination(d));
+    let destination = match storage {
+        Some(storage) => Some(ours.storage(storage)),
+        None => spec.destination.as_ref().map(|d| ours.destination(d)),
+    };
     let identity = identity.or(spec.decryption.as_ref()).filter(|_| open);
     let run = RunSpec {
         destination,
@@ -83,13 +88,14 @@ pub(crate) fn dump(
         identity_file: identity.and_then(|d| ours.identity(d)),
         ..run_spec(object, name)
     };
+    let annotations = ours.annotations();
     let (more, mounts) = ours.finish();
     let mut env = spec.backup_envs;
     // What says where the dumps are; who may dump is of no concern here.
     env.retain(|e| e.name == "SQLPATH");
     env.extend(crds::pod::env(&run).map_err(|e| unreadable(object, e))?);
     let parts = Parts {
-        annotations: BTreeMap::new(),
+        annotations,
         env,
         env_from: spec.env_from,
         volumes: [spec.volumes, more].concat(),
@@ -233,6 +239,7 @@ fn run_spec(object: &Object, name: &str) -> RunSpec {
         cluster_id: String::new(),
         source: None,
         destination: None,
+        client_image: None,
         compression: None,
         encryption: None,
         recipients_file: None,
@@ -270,9 +277,9 @@ mod tests {
             kind: &crate::kind::MYSQL,
             object,
         };
-        let pod = dump(&object, "shop-download-1", "runner:v1", true, None).unwrap();
+        let pod = dump(&object, "shop-download-1", "runner:v1", true, None, None).unwrap();
         insta::assert_snapshot!("download_pod", serde_yaml::to_string(&pod).unwrap());
-        let raw = dump(&object, "shop-download-1", "runner:v1", false, None).unwrap();
+        let raw = dump(&object, "shop-download-1", "runner:v1", false, None, None).unwrap();
         let text = serde_json::to_string(&raw).unwrap();
         assert!(
             !text.contains("key.txt"),
@@ -314,5 +321,28 @@ mod tests {
         insta::assert_snapshot!("archive_pod", serde_yaml::to_string(&pod).unwrap());
         let spec = serde_json::to_string(&pod.spec).unwrap();
         assert!(!spec.contains("geheim"), "{spec}");
+    }
+
+    #[test]
+    fn a_storage_is_reached_as_the_run_reached_it() {
+        let object = serde_json::from_value(serde_json::json!({
+            "apiVersion": "batch.isekiro.com/v1", "kind": "MysqlBackup",
+            "metadata": { "name": "shop", "namespace": "prod", "uid": "u1" },
+            "spec": { "schedule": "@daily", "destination": { "storageRef": { "name": "dav" } } },
+        }))
+        .unwrap();
+        let object = Object {
+            kind: &crate::kind::MYSQL,
+            object,
+        };
+        let spec = serde_json::from_value(serde_json::json!({
+            "type": "webdav",
+            "config": { "root": "http://dav", "path": "a", "username": "u", "password_ref": { "name": "dav", "key": "pw" } },
+        }))
+        .unwrap();
+        let stored = crds::gobackup::destination::storage("path", "prod", "dav", Some(&spec));
+        let storage = Some(stored.unwrap().storage);
+        let pod = dump(&object, "shop-download-1", "runner:v1", true, None, storage).unwrap();
+        insta::assert_snapshot!("storage_pod", serde_yaml::to_string(&pod).unwrap());
     }
 }

@@ -56,9 +56,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         }),
         metrics: metrics.clone(),
     };
-    let kind = MysqlBackups {
-        runner_image: args.runner_image.clone(),
-    };
+    let kind = MysqlBackups::new(args.runner_image.clone());
     let family = |which| Backups {
         which,
         runner_image: args.runner_image.clone(),

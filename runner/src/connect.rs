@@ -18,6 +18,8 @@ const TO_TRY_AGAIN: [&str; 3] = ["TlsFailed", "AuthPluginMissing", "AccessDenied
 /// A server that was spoken to, where there is an SQL client to do so.
 pub struct Connection {
     clients: Clients,
+    /// Why there is no SQL client, where there is none.
+    no_sql: Failure,
     scratch: PathBuf,
     tls: bool,
     /// What the server said; `None` without an SQL client.
@@ -30,10 +32,11 @@ pub struct Connection {
 /// There is no client, or the server refuses.
 pub fn connect(context: &Context, source: &Source) -> Result<Connection, Failure> {
     context.reporter.phase("Connecting");
-    let clients = Clients::find(&context.settings.path)?;
+    let clients = Clients::find(&context.settings)?;
     let scratch = source::scratch_directory(&context.settings.scratch)?;
     let mut connection = Connection {
         clients,
+        no_sql: source::missing(&context.settings, "SQL client", "mariadb or mysql"),
         scratch,
         tls: true,
         server: None,
@@ -83,9 +86,7 @@ impl Connection {
     pub fn sql(&self) -> Result<&Client, Failure> {
         self.clients
             .sql(self.server.as_ref().map(Server::flavour))
-            .ok_or_else(|| {
-                Failure::settings("no SQL client (mariadb, mysql): use an image that has one")
-            })
+            .ok_or_else(|| self.no_sql.clone())
     }
 
     /// An option file for a client of this family.

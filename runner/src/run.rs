@@ -17,8 +17,8 @@ use crate::inspect;
 use crate::report::Reporter;
 use crate::restore;
 use crate::scrub::Scrub;
-use crate::settings::Settings;
-use crate::store::{self, Attempt, Store};
+use crate::settings::{Destination, Settings};
+use crate::store::{self, Attempt, Store, VolumeStore};
 use crate::tell;
 
 /// A client has so long between SIGTERM and SIGKILL.
@@ -61,13 +61,21 @@ impl Context {
     /// # Errors
     /// It can't be used.
     pub fn open_store(&self) -> Result<Arc<dyn Store>, Failure> {
-        let attempt = Attempt {
+        let store: Arc<dyn Store> = match self.settings.destination()? {
+            Destination::Volume(path) => Arc::new(VolumeStore::open(path, self.attempt())?),
+            Destination::S3(s3) => store::bucket(s3, self.attempt())?,
+            Destination::Storage(storage) => family::destination(self, storage)?,
+        };
+        Ok(Arc::clone(self.store.get_or_init(|| store)))
+    }
+
+    /// Whose temporaries are those of this start of the program.
+    pub fn attempt(&self) -> Attempt {
+        Attempt {
             run: self.settings.identity.run.clone(),
             pod: self.settings.identity.pod.clone(),
             nonce: self.nonce.clone(),
-        };
-        let store: Arc<dyn Store> = store::open(self.settings.destination()?, attempt)?.into();
-        Ok(Arc::clone(self.store.get_or_init(|| store)))
+        }
     }
 
     fn cancelled(&self, cause: Cause) -> Failure {

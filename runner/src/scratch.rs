@@ -34,7 +34,7 @@ pub fn verify(
 ) -> Result<String, Failure> {
     context.reporter.phase("Verifying");
     let scratch = Scratch::start(context)?;
-    let clients = Clients::find(&context.settings.path)?;
+    let clients = Clients::find(&context.settings)?;
     let flavour = Some(Flavour::MariaDb);
     let sql = clients.sql(flavour).ok_or_else(|| {
         Failure::settings("no SQL client (mariadb, mysql) to load the artefact with")

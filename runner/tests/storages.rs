@@ -11,18 +11,9 @@ mod common;
 
 use std::path::Path;
 
-use common::family::{Family, archives, sh};
-use common::stores::{FTP_PASSWORD, azure, ftp, ftp_server, gcs, ssh};
+use common::family::{Family, archives, azure_family, ftp_family, sh, ssh_family, storage};
+use common::stores::{azure, ftp, ftp_server, gcs, ssh};
 use serde_json::{Value, json};
-
-fn storage(name: &str, service: &str, path: &str, more: Value) -> Value {
-    let mut storage =
-        json!({"name": name, "service": service, "keep": 2, "timeout": 30, "path": path});
-    for (key, value) in more.as_object().unwrap() {
-        storage[key] = value.clone();
-    }
-    storage
-}
 
 /// A Backup of a Redis to this storage alone.
 fn backup(storage: Value) -> Family {
@@ -106,19 +97,6 @@ fn left_alone(family: &mut Family, directory: &Path) {
     }
 }
 
-fn ftp_family(port: u16, path: &str, more: Value) -> Family {
-    let mut family = Family::new();
-    let user = family.secret("ftp-user", "ftp");
-    let password = family.secret("ftp", FTP_PASSWORD);
-    let mut fields =
-        json!({"host": "127.0.0.1", "port": port, "username": user, "password": password});
-    for (key, value) in more.as_object().unwrap() {
-        fields[key] = value.clone();
-    }
-    family.add("storages", storage("site", "ftp", path, fields));
-    family
-}
-
 #[test]
 fn ftp_keeps_two_and_overwrites_nothing() {
     let mut family = ftp_family(ftp().port, "/a/b", json!({}));
@@ -174,22 +152,6 @@ fn ftp_names_a_wrong_password_and_a_server_that_is_away() {
         "StoreUnreachable",
         &["config.host", "NetworkPolicy"],
     );
-}
-
-fn ssh_family(path: &str, more: Value) -> Family {
-    let mut family = Family::new();
-    let user = family.secret("ssh-user", &ssh().user);
-    let key = family.secret("ssh-key", &ssh().key);
-    let passphrase = family.secret("ssh-pass", ssh().passphrase);
-    let mut fields = json!({
-        "host": "127.0.0.1", "port": ssh().port, "username": user, "privateKey": key, "passphrase": passphrase,
-        "hostKey": ssh().host_key,
-    });
-    for (key, value) in more.as_object().unwrap() {
-        fields[key] = value.clone();
-    }
-    family.add("storages", storage("vault", "sftp", path, fields));
-    family
 }
 
 #[test]
@@ -290,28 +252,6 @@ fn gcs_takes_an_archive_in_parts() {
     assert!(artefact.size > 15_000_000, "{artefact:?}");
     let stored = gcs().root.join("backups").join(&artefact.key);
     assert!(sh("sha256sum < $1", &stored).starts_with(&artefact.sha256));
-}
-
-fn azure_family(path: &str, more: Value) -> Family {
-    let mut family = Family::new();
-    let secret = family.secret("azure", "S3cr3t-marker-of-the-application");
-    let mut fields = json!({
-        "account": "devstoreaccount1", "container": "backups", "endpoint": azure().endpoint,
-        "tenantId": "t-1", "clientId": "c-1", "clientSecret": secret,
-    });
-    for (key, value) in more.as_object().unwrap() {
-        fields[key] = value.clone();
-    }
-    family.add("storages", storage("blobs", "azure", path, fields));
-    family
-        .runner
-        .env
-        .insert("AZURE_AUTHORITY_HOST".into(), azure().authority.clone());
-    family.runner.env.insert(
-        "SSL_CERT_FILE".into(),
-        azure().certificate.display().to_string(),
-    );
-    family
 }
 
 #[test]

@@ -9,6 +9,7 @@ pub mod alone;
 pub mod archive;
 pub mod databases;
 pub mod definition;
+pub mod destination;
 pub mod engine;
 pub mod fields;
 pub mod plan;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 
-use crate::backup::{BackupBody, DatabaseRef, StorageRef};
+use crate::backup::{BackupBody, DatabaseRef, RunEngine, StorageRef};
 use crate::database::DatabaseSpec;
 use crate::legacy::{BackupModelSpec, PostgreSqlSpec, S3Spec};
 use crate::report::EndpointKind;
@@ -260,11 +260,19 @@ pub(super) fn judge(
         .spec
         .iter()
         .filter_map(|s| s.job.as_ref())
-        .any(|j| text(j.image.as_deref()).is_some());
+        .flat_map(|j| [&j.image, &j.client_image])
+        .any(|image| text(image.as_deref()).is_some());
+    let mut jobs = body.spec.iter().filter_map(|s| s.job.as_ref());
+    if engine::asked(body) == RunEngine::Gobackup && jobs.any(|j| j.client_image.is_some()) {
+        warnings.push(
+            "spec.job.clientImage has no effect with gobackup as engine: its image has the clients"
+                .to_owned(),
+        );
+    }
     for database in plan.databases.iter().filter(|_| !own_image) {
         if let Some(client) = database.engine.client_to_bring() {
             warnings.push(format!(
-                "Database {}: the runner's image has no {client}, and a run that needs it fails; set spec.job.image to one that has {client} and the runner",
+                "Database {}: the runner's image has no {client}, and a run that needs it fails; set spec.job.clientImage to one that has {client}",
                 database.name
             ));
         }
@@ -381,7 +389,8 @@ fn below(path: &str, directory: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn missing(path: impl Into<String>, kind: &str, name: &str, namespace: &str) -> Problem {
+/// There is no object of this kind and name.
+pub(super) fn missing(path: impl Into<String>, kind: &str, name: &str, namespace: &str) -> Problem {
     let resource = match kind {
         "Database" => "databases.gobackup.io",
         "Storage" => "storages.gobackup.io",

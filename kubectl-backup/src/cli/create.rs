@@ -149,6 +149,9 @@ pub(crate) struct StoreFlags {
     /// What more there is to say of the bucket.
     #[command(flatten)]
     pub(crate) s3: S3Flags,
+    /// Storage of gobackup.io to store on, of any of its types
+    #[arg(long, value_name = "NAME", group = "store")]
+    pub(crate) storage: Option<String>,
     /// What to keep: keep-last=7,keep-daily=14,keep-weekly=8,keep-monthly=12,keep-hourly=24,max-age=720h
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     pub(crate) retention: Vec<String>,
@@ -170,6 +173,9 @@ pub(crate) struct PodFlags {
     /// Image of the backup program; the product's runner if unset
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: Option<String>,
+    /// Image with the database's clients, instead of the runner's own; it needs no runner
+    #[arg(long, value_name = "IMAGE", conflicts_with = "image")]
+    pub(crate) client_image: Option<String>,
     /// Labels a node must have, as KEY=VALUE, separated by commas
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
     pub(crate) node_selector: Vec<String>,

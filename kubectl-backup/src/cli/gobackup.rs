@@ -47,6 +47,9 @@ pub(crate) struct CreateBackup {
     /// Archives to keep on each storage
     #[arg(long, value_name = "COUNT")]
     pub(crate) keep: Option<u32>,
+    /// Image with the databases' clients, instead of the runner's own; it needs no runner
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) client_image: Option<String>,
     /// Dry run and output.
     #[command(flatten)]
     pub(crate) change: Change,

@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use crds::backup::BackupBody;
 use crds::download::{Header, PROGRAM, SEND, Trailer};
-use crds::gobackup::{References, wanted_to_read};
+use crds::gobackup::plan::{Credential, Storage};
+use crds::gobackup::{References, destination, wanted_to_read};
 use crds::mysql_backup::Decryption;
+use crds::storage::StorageSpec;
 use kube::api::AttachedProcess;
+use kube::core::DynamicObject;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
@@ -19,7 +22,7 @@ use crate::cli::Download;
 use crate::cluster::{Cluster, Object, duration};
 use crate::download_pod;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::kind::{MYSQL, Target};
+use crate::kind::{MYSQL, STORAGE, Target};
 use crate::ui::Mark;
 use crate::view::duration::bytes;
 use crate::view::pod::{Stage, stage};
@@ -50,7 +53,15 @@ pub(crate) async fn run(context: &Context, args: &Download) -> Result<()> {
         download_pod::archive(&object, &name, &image, parts)?
     } else {
         let identity = identity(args)?;
-        download_pod::dump(&object, &name, &image, !args.raw, identity.as_ref())?
+        let storage = storage(&cluster, &object).await?;
+        download_pod::dump(
+            &object,
+            &name,
+            &image,
+            !args.raw,
+            identity.as_ref(),
+            storage,
+        )?
     };
     let source = Source {
         cluster: &cluster,
@@ -143,6 +154,40 @@ fn identity(args: &Download) -> Result<Option<Decryption>> {
     secret.map(crate::build_restore::decryption).transpose()
 }
 
+/// The Storage that the object stores on, if it names one: read with the caller's rights, its
+/// Secrets are mounted.
+async fn storage(cluster: &Cluster, object: &Object) -> Result<Option<Storage<Credential>>> {
+    let Some(name) = object.spec()["destination"]["storageRef"]["name"].as_str() else {
+        return Ok(None);
+    };
+    let namespace = object.namespace();
+    let wanted = Object {
+        kind: &STORAGE,
+        object: DynamicObject::new(name, &STORAGE.api_resource()).within(&namespace),
+    };
+    let found = cluster.live(&wanted).await?;
+    let spec: Option<StorageSpec> =
+        found.map(|f| serde_json::from_value(f.spec().clone()).unwrap_or_default());
+    destination::storage(
+        "spec.destination.storageRef",
+        &namespace,
+        name,
+        spec.as_ref(),
+    )
+    .map(|stored| Some(stored.storage))
+    .map_err(|unresolved| {
+        let kind = if unresolved.missing.is_empty() {
+            Exit::Other
+        } else {
+            Exit::NotFound
+        };
+        Error::new(
+            kind,
+            format!("{}: {}", object.full_name(), unresolved.message()),
+        )
+    })
+}
+
 /// The image of the run's own Job if it is still there, else what the operator gives its runs.
 async fn image(
     cluster: &Cluster,
@@ -158,10 +203,12 @@ async fn image(
         && let Ok(Some(job)) = cluster.job(&object.namespace(), &run).await
     {
         let pod = job.spec.and_then(|s| s.template.spec);
-        let containers = pod.map(|p| p.containers).unwrap_or_default();
-        let images = containers.into_iter().filter_map(|c| c.image);
+        // In a pod of a client's image it is the init container's.
+        let containers = pod.map(|p| [p.containers, p.init_containers.unwrap_or_default()]);
+        let containers = containers.into_iter().flatten().flatten();
+        let mut images = containers.filter_map(|c| c.image);
         // A user's own image need not hold our program.
-        if let Some(image) = images.into_iter().find(|i| i.contains("backup-runner")) {
+        if let Some(image) = images.find(|i| i.contains("backup-runner")) {
             return Ok(image);
         }
     }

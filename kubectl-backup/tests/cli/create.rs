@@ -78,6 +78,37 @@ fn every_flag_reaches_its_field() {
 }
 
 #[test]
+fn an_image_with_the_client_reaches_its_field() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let line =
+        "create mysql x --schedule @daily --host db --client-image mysql:9 --dry-run -o json";
+    let words: Vec<&str> = line.split(' ').collect();
+    let object = config.run(&words).ok().json();
+    let source = json!({ "host": "db", "clientImage": "mysql:9" });
+    assert_eq!(object["spec"]["source"], source);
+    let both = config.run(&[&words[..], &["--image", "mine"]].concat());
+    assert_eq!(both.code, Some(2));
+    let line = "create backup x --database a --storage b --client-image mongo:8 --dry-run -o json";
+    let words: Vec<&str> = line.split(' ').collect();
+    let object = config.run(&words).ok().json();
+    assert_eq!(object["spec"]["job"], json!({ "clientImage": "mongo:8" }));
+}
+
+#[test]
+fn a_storage_reaches_its_field_and_is_the_only_store() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let line = "create mysql x --schedule @daily --storage bucket --dry-run -o json";
+    let words: Vec<&str> = line.split(' ').collect();
+    let object = config.run(&words).ok().json();
+    let destination = json!({ "storageRef": { "name": "bucket" } });
+    assert_eq!(object["spec"]["destination"], destination);
+    let both = config.run(&[&words[..], &["--pvc", "claim"]].concat());
+    assert_eq!(both.code, Some(2));
+}
+
+#[test]
 fn variables_are_text_after_a_round_trip_through_yaml_1_1() {
     let fake = Fake::start();
     let config = Config::new(&fake);

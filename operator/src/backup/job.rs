@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crds::backup::{BackupBody, JobOptions, RunEngine};
 use crds::gobackup::run::{FamilyRunSpec, WORK_DIR};
 use crds::gobackup::{Plan, Resolved, engine, files};
-use crds::mysql_backup::MysqlBackupSpec;
+use crds::mysql_backup::{MysqlBackupSpec, MysqlSource};
 use crds::request::Action;
 use crds::run::{RunSpec, SPEC_ENV};
 use k8s_openapi::api::batch::v1::Job;
@@ -48,6 +48,8 @@ pub(super) fn build(
     // The runner is copied into gobackup's image for the run itself; all else is the runner's.
     let mut gobackup = None;
     if engine::asked(body) == RunEngine::Gobackup {
+        // It has the clients, too.
+        options.client_image = None;
         let image = options.image.take();
         let image = image.unwrap_or_else(|| images.gobackup.to_owned());
         gobackup = (seed.action == Action::Backup).then_some(image);
@@ -96,6 +98,10 @@ pub(super) fn notice(
 fn pod_options(body: &BackupBody, options: &JobOptions) -> MysqlBackupSpec {
     let o = options.clone();
     MysqlBackupSpec {
+        source: o.client_image.map(|image| MysqlSource {
+            client_image: Some(image),
+            ..MysqlSource::default()
+        }),
         image_pull_policy: o.image_pull_policy,
         image_pull_secrets: o.image_pull_secrets,
         backup_envs: o.env,
@@ -163,7 +169,7 @@ fn add_plan(
         .unwrap_or_default()
         .replace("$$", "$");
     let mut run: RunSpec = serde_json::from_str(&text).map_err(|e| format!("run spec: {e}"))?;
-    run.destination = None;
+    (run.source, run.destination) = (None, None);
     let spec = FamilyRunSpec {
         run,
         plan,

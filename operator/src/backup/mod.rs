@@ -26,6 +26,8 @@ use serde_json::{Value, json};
 
 pub(crate) use self::observe::settings;
 pub use self::references::References;
+pub(crate) use self::references::storage_spec;
+pub(crate) use self::status::resolution;
 use crate::controller::{Endpoint, Kind, KindCondition, ManagedPaths};
 use crate::engine::{Object, Seed, Settings};
 
@@ -152,7 +154,7 @@ impl Kind for Backups {
     fn conditions(&self, spec: &Value) -> Vec<KindCondition> {
         self.decode(spec).map_or_else(
             |_| vec![],
-            |whole| status::conditions(&self.resolve(&whole)),
+            |whole| vec![status::resolution(self.resolve(&whole).map(|r| r.warnings))],
         )
     }
 

@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock};
 
 use crds::backup::BackupBody;
 use crds::database::{Database, DatabaseSpec};
-use crds::gobackup::definition::{DATABASE_GROUP, STORAGE_GROUP};
+use crds::gobackup::definition::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
 use crds::gobackup::{ObjectKey, wanted};
 use crds::legacy::{BackupModel, BackupModelSpec, PostgreSql, PostgreSqlSpec, S3, S3Spec};
 use crds::storage::{Storage, StorageSpec};
@@ -43,7 +43,7 @@ pub(super) fn resources() -> Vec<ApiResource> {
 }
 
 fn key(group: &str, kind: &str, name: &str) -> Option<ObjectKey> {
-    let group = ["gobackup.io", DATABASE_GROUP, STORAGE_GROUP]
+    let group = [GROUP, DATABASE_GROUP, STORAGE_GROUP]
         .into_iter()
         .find(|g| *g == group)?;
     let kind = ["Database", "Storage", "BackupModel", "PostgreSQL", "S3"]
@@ -62,9 +62,14 @@ fn spec<T: DeserializeOwned + Default>(object: &DynamicObject) -> T {
     serde_json::from_value(spec.unwrap_or_else(|| json!({}))).unwrap_or_default()
 }
 
+/// The spec of a Storage as the API server gives it.
+pub(crate) fn storage_spec(object: &DynamicObject) -> StorageSpec {
+    spec(object)
+}
+
 impl References {
     /// Takes an object in, or notes that it is gone. True if something is new.
-    pub(super) fn set(&self, object: &DynamicObject, gone: bool) -> bool {
+    pub(crate) fn set(&self, object: &DynamicObject, gone: bool) -> bool {
         let types = object.types.clone().unwrap_or_default();
         let group = types.api_version.split_once('/').map_or("", |(g, _)| g);
         let Some(key) = object
@@ -128,7 +133,7 @@ impl References {
     }
 
     /// The conditions of an object as last seen.
-    pub(super) fn conditions(&self, namespace: &str, key: &ObjectKey) -> Vec<Condition> {
+    pub(crate) fn conditions(&self, namespace: &str, key: &ObjectKey) -> Vec<Condition> {
         let all = self
             .conditions
             .read()
@@ -138,7 +143,7 @@ impl References {
     }
 
     /// Drops what a list did not hold; gives the namespaces in which something went.
-    pub(super) fn retain(
+    pub(crate) fn retain(
         &self,
         resource: &ApiResource,
         scope: Option<&str>,
@@ -174,6 +179,22 @@ impl References {
             }
         }
         changed
+    }
+
+    /// The key of a Storage, and what is known of it.
+    pub(crate) fn storage(&self, namespace: &str, name: &str) -> (ObjectKey, Option<StorageSpec>) {
+        let key = ObjectKey {
+            group: GROUP,
+            kind: "Storage",
+            name: name.to_owned(),
+        };
+        let all = self
+            .namespaces
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let here = all.get(namespace);
+        let found = here.and_then(|h| h.storages.get(&key)).cloned();
+        (key, found)
     }
 
     /// What a body refers to and was found in its namespace.

@@ -3,7 +3,6 @@
 use crds::ScheduleStatus;
 use crds::backup::{MAX_RECENT_RUNS, RecentRun};
 use crds::condition::REFERENCES_RESOLVED;
-use crds::gobackup::Resolved;
 use crds::gobackup::resolve::Unresolved;
 use crds::report::clean;
 use crds::run::{MAX_MESSAGE, Run, RunResult};
@@ -12,17 +11,17 @@ use serde_json::{Value, json};
 use crate::controller::KindCondition;
 
 /// ReferencesResolved: what is missing or wrong, and the remedy; or what does not do what it says.
-pub(super) fn conditions(resolved: &Result<Resolved, Unresolved>) -> Vec<KindCondition> {
+pub(crate) fn resolution(resolved: Result<Vec<String>, Unresolved>) -> KindCondition {
     let (status, reason, message) = match resolved {
-        Ok(found) => (true, "Resolved", found.warnings.join("; ")),
+        Ok(warnings) => (true, "Resolved", warnings.join("; ")),
         Err(bad) => (false, bad.reason(), bad.message()),
     };
-    vec![KindCondition {
+    KindCondition {
         type_: REFERENCES_RESOLVED,
         status,
         reason,
         message: clean(&message, MAX_MESSAGE * 2),
-    }]
+    }
 }
 
 /// Adds the original's fields, all of them derived from the engine's (points C9).

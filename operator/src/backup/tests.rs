@@ -235,6 +235,17 @@ fn receivers_and_keys_of_storages_are_mounted_at_paths_of_their_own() {
     );
 }
 
+/// The clients of a Backup come from the user's image, into which the runner is copied.
+#[test]
+fn a_client_image_gets_a_copy_of_the_runner() {
+    let (kind, mut spec) = world("once", "");
+    spec["body"]["spec"]["job"] = json!({"clientImage": "mongo:8", "imagePullPolicy": "Always"});
+    insta::assert_snapshot!(
+        "client_image",
+        serde_yaml::to_string(&job(&kind, &spec)).unwrap()
+    );
+}
+
 /// The next Job has what the reference says now (a changed spec that does not reach the next Job
 /// is one of the field's faults).
 #[test]

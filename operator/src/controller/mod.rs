@@ -321,6 +321,9 @@ impl Controller {
     ) {
         let conditions = self.kinds[view.kind].conditions(&view.kept.spec);
         if conditions.is_empty() {
+            // It refers to nothing any more.
+            let old = &mut plan.status.conditions;
+            old.retain(|c| c.type_ != condition::REFERENCES_RESOLVED);
             return;
         }
         for c in conditions {

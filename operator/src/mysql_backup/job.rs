@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::gobackup::plan::{Credential, Storage};
 use crds::labels;
 use crds::mounts::Mounts;
 use crds::mysql_backup::{MysqlBackupSpec, RestartPolicy, VolumeDestination};
@@ -22,7 +23,7 @@ use serde_json::Value;
 
 use super::observe::{self, STARTUP};
 use crate::engine::{Object, Seed};
-use crate::pods::{overlay, pull_policy, some};
+use crate::pods::{in_client_image, overlay, pull_policy, some};
 
 /// Where the runner keeps a scratch server.
 const VERIFY_MOUNT: &str = "/run/backup-verify";
@@ -48,11 +49,26 @@ pub(crate) fn build(
     seed: &Seed,
     runner_image: &str,
 ) -> Result<Job, String> {
+    build_stored(object, api_version, spec, seed, runner_image, None)
+}
+
+/// As [`build`], for an object that stores on this Storage.
+///
+/// # Errors
+/// A sentence, where the spec can't be said as a Job.
+pub(super) fn build_stored(
+    object: &Object,
+    api_version: &str,
+    spec: &MysqlBackupSpec,
+    seed: &Seed,
+    runner_image: &str,
+    storage: Option<Storage<Credential>>,
+) -> Result<Job, String> {
     if seed.action == Action::Notify {
         let spec = notifier(spec, runner_image);
-        return assemble(object, api_version, &spec, seed, runner_image);
+        return assemble(object, api_version, &spec, seed, runner_image, None);
     }
-    assemble(object, api_version, spec, seed, runner_image)
+    assemble(object, api_version, spec, seed, runner_image, storage)
 }
 
 /// The spec of the pod that passes a notice on: what it needs to speak to receivers, and nothing of
@@ -102,10 +118,17 @@ fn assemble(
     spec: &MysqlBackupSpec,
     seed: &Seed,
     runner_image: &str,
+    storage: Option<Storage<Credential>>,
 ) -> Result<Job, String> {
     let own = observe::is_own(spec, runner_image);
     let (labels, annotations) = metadata(object, spec, seed);
-    let pod = pod(object, spec, seed, runner_image, own)?;
+    let mut ours = Mounts::default();
+    let run = run_spec(object, spec, seed, own, storage, &mut ours);
+    let inline = ours.annotations();
+    let mut pod = pod(spec, seed, runner_image, &run, ours)?;
+    if let Some(image) = client_image(spec, seed, own) {
+        in_client_image(&mut pod, image);
+    }
     Ok(Job {
         metadata: ObjectMeta {
             name: Some(seed.name.clone()),
@@ -135,7 +158,7 @@ fn assemble(
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta {
                     labels: Some(labels),
-                    annotations: Some(annotations),
+                    annotations: Some(annotations.into_iter().chain(inline).collect()),
                     ..ObjectMeta::default()
                 }),
                 spec: Some(pod),
@@ -144,6 +167,13 @@ fn assemble(
         }),
         ..Job::default()
     })
+}
+
+/// The image that has the clients, for what speaks to the server.
+fn client_image<'a>(spec: &'a MysqlBackupSpec, seed: &Seed, own: bool) -> Option<&'a str> {
+    let speaks = matches!(seed.action, Action::Backup | Action::Probe);
+    let image = spec.source.as_ref()?.client_image.as_deref()?;
+    (own && speaks && !image.is_empty()).then_some(image)
 }
 
 /// True for a verification by restore.
@@ -177,16 +207,15 @@ fn metadata(object: &Object, spec: &MysqlBackupSpec, seed: &Seed) -> (Pairs, Pai
 }
 
 fn pod(
-    object: &Object,
     spec: &MysqlBackupSpec,
     seed: &Seed,
     runner_image: &str,
-    own: bool,
+    run: &RunSpec,
+    mut ours: Mounts,
 ) -> Result<PodSpec, String> {
+    let own = observe::is_own(spec, runner_image);
     let mut volumes = spec.volumes.clone();
     let mut mounts = spec.volume_mounts.clone();
-    let mut ours = Mounts::default();
-    let run = run_spec(object, spec, seed, own, &mut ours);
     if own && seed.action != Action::Notify {
         ours.scratch();
     }
@@ -211,7 +240,7 @@ fn pod(
         ),
         image_pull_policy: spec.image_pull_policy.map(pull_policy).map(str::to_owned),
         args: some(spec.args.clone()),
-        env: Some(env(spec, &run)?),
+        env: Some(env(spec, run)?),
         env_from: some(spec.env_from.clone()),
         volume_mounts: some(mounts),
         resources: spec
@@ -248,6 +277,7 @@ fn run_spec(
     spec: &MysqlBackupSpec,
     seed: &Seed,
     own: bool,
+    storage: Option<Storage<Credential>>,
     mounts: &mut Mounts,
 ) -> RunSpec {
     let options = serde_json::to_value(&seed.options).unwrap_or_default();
@@ -272,7 +302,11 @@ fn run_spec(
             .as_ref()
             .filter(|_| !scratch_server(seed))
             .map(|s| mounts.source(s)),
-        destination: spec.destination.as_ref().map(|d| mounts.destination(d)),
+        destination: match storage {
+            Some(storage) => Some(mounts.storage(storage)),
+            None => spec.destination.as_ref().map(|d| mounts.destination(d)),
+        },
+        client_image: client_image(spec, seed, own).map(str::to_owned),
         compression: spec.compression,
         encryption: spec.encryption.clone(),
         recipients_file: spec.encryption.as_ref().and_then(|e| mounts.recipients(e)),
@@ -488,6 +522,42 @@ mod tests {
         insta::assert_snapshot!("typed", snapshot(&job));
     }
 
+    /// The runner is copied into the image that has the client; what needs no client runs in the
+    /// runner's own.
+    #[test]
+    fn a_client_image_gets_a_copy_of_the_runner() {
+        let text = include_str!("../../tests/fixtures/mysqlbackup-typed.yaml");
+        let text = text.replace(
+            "    databases: [shop]",
+            "    databases: [shop]\n    clientImage: mysql:9.4",
+        );
+        insta::assert_snapshot!("client_image", snapshot(&built(&text, |_| {})));
+        for (action, mode) in [
+            (Action::Verify, Some("Restore")),
+            (Action::Verify, None),
+            (Action::Prune, None),
+            (Action::List, None),
+            (Action::Notify, None),
+        ] {
+            let job = built(&text, |seed| {
+                seed.action = action;
+                seed.options.mode = mode.map(str::to_owned);
+            });
+            let pod = job.spec.unwrap().template.spec.unwrap();
+            assert_eq!(pod.init_containers, None, "{action:?}");
+            assert_eq!(pod.containers[0].image.as_deref(), Some(RUNNER));
+        }
+        let own = "  backupEnvs: [{name: SSL_CERT_FILE, value: /mine}]\n  source:\n";
+        let job = built(&text.replace("  source:\n", own), |_| {});
+        let env = job.spec.unwrap().template.spec.unwrap().containers[0]
+            .env
+            .clone()
+            .unwrap();
+        let files: Vec<_> = env.iter().filter(|e| e.name == "SSL_CERT_FILE").collect();
+        assert_eq!(files.len(), 1);
+        assert_eq!(files[0].value.as_deref(), Some("/mine"));
+    }
+
     #[test]
     fn a_notice_needs_nothing_that_may_have_kept_the_run() {
         let text = include_str!("../../tests/fixtures/mysqlbackup-typed.yaml");
@@ -550,6 +620,7 @@ mod tests {
             cluster_id: String::new(),
             source: None,
             destination: None,
+            client_image: None,
             compression: None,
             encryption: None,
             recipients_file: None,

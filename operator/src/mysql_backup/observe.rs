@@ -57,39 +57,17 @@ pub(super) fn is_own(spec: &MysqlBackupSpec, runner_image: &str) -> bool {
         .is_none_or(|image| image == runner_image)
 }
 
-/// Every mistake that keeps the object from running.
-pub(super) fn problems(spec: &MysqlBackupSpec) -> Vec<Problem> {
+/// Every mistake of the spec that keeps the object from running.
+pub(super) fn problems(spec: &MysqlBackupSpec, runner_image: &str) -> Vec<Problem> {
     let mut found = validate::mysql_backup(spec);
-    found.extend(unserved(spec));
-    found
-}
-
-/// Fields of the kind that this operator can't honour: said at once, never ignored.
-fn unserved(spec: &MysqlBackupSpec) -> Vec<Problem> {
-    let storage = spec
-        .destination
-        .as_ref()
-        .and_then(|d| d.storage_ref.as_ref());
     let client = spec.source.as_ref().and_then(|s| s.client_image.as_ref());
-    let rows = [
-        (
-            storage.is_some(),
-            "spec.destination.storageRef",
-            "names a gobackup.io Storage, which MysqlBackup runs can't write to; use volume or s3",
-        ),
-        (
-            client.is_some(),
-            "spec.source.clientImage",
-            "runs use the client in the runner's image; remove it, or set spec.image to an image that holds backup-runner and your client",
-        ),
-    ];
-    let wrong = rows.into_iter().filter(|(wrong, ..)| *wrong);
-    wrong
-        .map(|(_, path, message)| Problem {
-            path: path.into(),
-            message: message.into(),
-        })
-        .collect()
+    if client.is_some() && !is_own(spec, runner_image) {
+        found.push(Problem {
+            path: "spec.source.clientImage".into(),
+            message: "is where the operator's own runner is copied to, but spec.image names another program; keep one of them".into(),
+        });
+    }
+    found
 }
 
 #[cfg(test)]
@@ -98,24 +76,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_are_not_served_are_named_with_a_remedy() {
-        let rows = [
-            (
-                r#"{"schedule":"@daily","destination":{"storageRef":{"name":"s"}}}"#,
-                "spec.destination.storageRef",
-            ),
-            (
-                r#"{"schedule":"@daily","source":{"clientImage":"x"}}"#,
-                "spec.source.clientImage",
-            ),
-        ];
-        for (spec, path) in rows {
-            let found = problems(&serde_json::from_str(spec).unwrap());
-            let paths: Vec<&str> = found.iter().map(|p| p.path.as_str()).collect();
-            assert_eq!(paths, [path]);
-        }
-        let served = r#"{"schedule":"@daily","verify":{"mode":"Restore"}}"#;
-        assert_eq!(problems(&serde_json::from_str(served).unwrap()), vec![]);
+    fn a_client_image_goes_with_the_operators_own_runner() {
+        let paths = |spec: &str| -> Vec<String> {
+            let found = problems(&serde_json::from_str(spec).unwrap(), "runner");
+            found.into_iter().map(|p| p.path).collect()
+        };
+        let with = |image: &str| {
+            format!(r#"{{"schedule":"@daily",{image}"source":{{"clientImage":"x"}}}}"#)
+        };
+        assert_eq!(paths(&with("")), [""; 0]);
+        assert_eq!(paths(&with(r#""image":"runner","#)), [""; 0]);
+        assert_eq!(
+            paths(&with(r#""image":"mine","#)),
+            ["spec.source.clientImage"]
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crds::gobackup::Files;
+use crds::gobackup::plan::{Credential, Storage};
 use crds::gobackup::run::{FamilyRunSpec, WORK_DIR};
 use crds::labels;
 use crds::mounts::Mounts;
@@ -23,7 +24,7 @@ use serde_json::{Value, json};
 use super::archive::Archived;
 use super::observe::Backup;
 use crate::engine::Object;
-use crate::pods::{overlay, pull_policy, some};
+use crate::pods::{in_client_image, overlay, pull_policy, some};
 
 /// Seconds to SIGKILL where the spec is silent.
 const GRACE: i64 = 60;
@@ -46,6 +47,7 @@ pub(super) fn build(
     object: &Object,
     spec: &RestoreSpec,
     store: &Stored<'_>,
+    storage: Option<Storage<Credential>>,
     runner_image: &str,
 ) -> Result<Job, String> {
     let name = names::restore_name(&object.name, &object.uid);
@@ -59,10 +61,16 @@ pub(super) fn build(
         labels::ACTION.to_owned(),
         Action::Restore.as_str().to_owned(),
     );
-    let pod = pod(object, spec, store, &name, runner_image)?;
+    let mut mounts = Mounts::default();
+    let run = run_spec(object, spec, store, storage, &name, &mut mounts);
     let mut annotations = notes.clone();
+    annotations.extend(mounts.annotations());
+    let mut pod = pod(spec, store, run, mounts, runner_image)?;
     if let Stored::Archive(_, files) = store {
         annotations.extend(files.annotations.clone());
+    }
+    if let Some(image) = client_image(spec, store) {
+        in_client_image(&mut pod, &image);
     }
     Ok(Job {
         metadata: ObjectMeta {
@@ -99,14 +107,12 @@ pub(super) fn build(
 }
 
 fn pod(
-    object: &Object,
     spec: &RestoreSpec,
     store: &Stored<'_>,
-    job: &str,
+    run: RunSpec,
+    mut mounts: Mounts,
     runner_image: &str,
 ) -> Result<PodSpec, String> {
-    let mut mounts = Mounts::default();
-    let run = run_spec(object, spec, store, job, &mut mounts);
     mounts.scratch();
     let lent = Lent::of(store);
     let (mut volumes, mut at) = (spec.volumes.clone(), spec.volume_mounts.clone());
@@ -234,6 +240,16 @@ pub(super) fn image<'a>(spec: &'a RestoreSpec, runner_image: &'a str) -> &'a str
     spec.image.as_deref().unwrap_or(runner_image)
 }
 
+/// The image with the clients that dumped it, unless the Restore names one of its own.
+fn client_image(spec: &RestoreSpec, store: &Stored<'_>) -> Option<String> {
+    let image = match store {
+        Stored::Place => None,
+        Stored::Backup(backup) => backup.spec.source.as_ref()?.client_image.clone(),
+        Stored::Archive(archived, _) => archived.options().client_image,
+    };
+    image.filter(|image| spec.image.is_none() && !image.is_empty())
+}
+
 /// The variables of a backup that say where it stores; those of its server are not wanted here.
 fn store_of(spec: &MysqlBackupSpec) -> Vec<EnvVar> {
     let wanted = ["SQLPATH", "TZ"];
@@ -246,6 +262,7 @@ fn run_spec(
     object: &Object,
     spec: &RestoreSpec,
     store: &Stored<'_>,
+    storage: Option<Storage<Credential>>,
     job: &str,
     mounts: &mut Mounts,
 ) -> RunSpec {
@@ -255,10 +272,13 @@ fn run_spec(
     };
     let source = Some(mounts.target(&spec.to));
     let location = spec.from.location.as_ref();
-    let destination = location
-        .map(|l| &l.destination)
-        .or_else(|| backup.and_then(|b| b.spec.destination.as_ref()))
-        .map(|d| mounts.destination(d));
+    let destination = match storage {
+        Some(storage) => Some(mounts.storage(storage)),
+        None => location
+            .map(|l| &l.destination)
+            .or_else(|| backup.and_then(|b| b.spec.destination.as_ref()))
+            .map(|d| mounts.destination(d)),
+    };
     let decryption = spec
         .decryption
         .as_ref()
@@ -276,6 +296,7 @@ fn run_spec(
         cluster_id: String::new(),
         source,
         destination,
+        client_image: client_image(spec, store),
         compression: None,
         encryption: None,
         recipients_file: None,

@@ -2,11 +2,13 @@
 //! start it twice.
 
 use chrono::{DateTime, Utc};
+use crds::gobackup::destination;
 use crds::labels;
 use crds::mysql_backup::{MysqlBackup, MysqlBackupSpec};
 use crds::names;
 use crds::restore::{Restore, RestoreSpec, RestoreStatus, from_archive};
 use crds::run::Run;
+use crds::storage::{Storage, StorageSpec};
 use crds::time::from_k8s;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -16,6 +18,7 @@ use kube::core::{ApiResource, DynamicObject};
 use serde::Deserialize as _;
 
 use super::archive::{self, Archived};
+use crate::backup::storage_spec;
 use crate::context::Context;
 use crate::controller::{job_digest, pod_digest};
 use crate::engine::{JobDigest, Object, PodDigest, StartFailure};
@@ -41,6 +44,8 @@ pub(crate) struct Observed {
     pub(crate) backup: Option<Backup>,
     /// The same, where it is one of gobackup.io.
     pub(crate) archived: Option<Archived>,
+    /// The Storage its artefact is on, if it is on one and it is there; looked for likewise.
+    pub(crate) storage: Option<StorageSpec>,
     /// A start that was refused.
     pub(crate) failure: Option<StartFailure>,
     /// Image of the runner.
@@ -104,7 +109,23 @@ pub(crate) async fn observe(
             backup = mysql_backup(ctx, namespace, name).await?;
         }
     }
+    let mut storage = None;
+    let wanted = spec.as_ref().ok();
+    let wanted = wanted.and_then(|s| storage_of(s, backup.as_ref()));
+    if let (Named::Free, Some(name), None) = (&job, wanted, &status.job_uid) {
+        let resource = ApiResource::erase::<Storage>(&());
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(ctx.client.0.clone(), namespace, &resource);
+        // The operator may list Storages, as it watches them.
+        let params = ListParams::default().fields(&format!("metadata.name={name}"));
+        let list = match within(api.list(&params)).await {
+            Err(ObserveError::Api(kube::Error::Api(status))) if status.code == 404 => vec![],
+            list => list?.items,
+        };
+        storage = list.first().map(storage_spec);
+    }
     Ok(Some(Observed {
+        storage,
         failure: failure(&object.uid),
         resource_version: found.metadata.resource_version.unwrap_or_default(),
         object,
@@ -130,6 +151,12 @@ async fn mysql_backup(
         runs: found.status.map(|s| s.runs).unwrap_or_default(),
         spec: found.spec,
     }))
+}
+
+/// The Storage that holds what is to be restored, if it is on one.
+pub(super) fn storage_of<'a>(spec: &'a RestoreSpec, backup: Option<&'a Backup>) -> Option<&'a str> {
+    let location = spec.from.location.as_ref().map(|l| &l.destination);
+    destination::storage_ref(location.or(backup.and_then(|b| b.spec.destination.as_ref())))
 }
 
 /// An object as the API server gives it, cut to what is needed.

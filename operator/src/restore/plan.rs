@@ -7,6 +7,8 @@
 
 use chrono::{DateTime, Duration, Utc};
 use crds::condition::{self, reason};
+use crds::gobackup::destination;
+use crds::gobackup::plan::{Credential, Storage};
 use crds::names;
 use crds::report::clean;
 use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus, from_archive, kind_of};
@@ -16,7 +18,7 @@ use crds::validate::{self, Problem};
 use k8s_openapi::api::batch::v1::Job;
 
 use super::job::{self, Stored};
-use super::observe::{Backup, Named, Observed};
+use super::observe::{Named, Observed, storage_of};
 use crate::engine::{self, EventSpec, JobDigest, PodDigest, Verdict};
 
 /// Seconds to a running container where the spec is silent.
@@ -268,12 +270,14 @@ fn ready(seen: &Observed) -> Result<Job, Hold> {
         });
     }
     let store = stored(seen, spec)?;
-    let job = job::build(&seen.object, spec, &store, &seen.runner_image).map_err(|message| {
-        Hold::Never {
-            reason: reason::INVALID_SPEC.to_owned(),
-            message,
-        }
-    })?;
+    let storage = storage(seen, spec)?;
+    let job =
+        job::build(&seen.object, spec, &store, storage, &seen.runner_image).map_err(|message| {
+            Hold::Never {
+                reason: reason::INVALID_SPEC.to_owned(),
+                message,
+            }
+        })?;
     let pod = job.spec.as_ref().and_then(|s| s.template.spec.as_ref());
     let denied: Vec<Problem> = pod
         .map(|pod| seen.policy.check(pod, &seen.runner_image))
@@ -302,7 +306,6 @@ fn stored<'a>(seen: &'a Observed, spec: &'a RestoreSpec) -> Result<Stored<'a>, H
     };
     if !from_archive(&spec.from) {
         let backup = seen.backup.as_ref().ok_or_else(|| absent("MysqlBackup"))?;
-        usable(name, backup)?;
         of_run(spec, &backup.runs)?;
         return Ok(Stored::Backup(backup));
     }
@@ -317,19 +320,6 @@ fn stored<'a>(seen: &'a Observed, spec: &'a RestoreSpec) -> Result<Stored<'a>, H
         message: format!("{kind} {name}: {}", unresolved.message()),
     })?;
     Ok(Stored::Archive(backup, Box::new(files)))
-}
-
-fn usable(name: &str, backup: &Backup) -> Result<(), Hold> {
-    let stored = backup.spec.destination.as_ref();
-    if stored.is_some_and(|d| d.storage_ref.is_some()) {
-        return Err(Hold::Never {
-            reason: reason::INVALID_SPEC.to_owned(),
-            message: format!(
-                "MysqlBackup {name} stores on a storageRef, from which nothing is restored; use spec.from.location with volume or s3"
-            ),
-        });
-    }
-    Ok(())
 }
 
 /// What is known of the run that is asked for. A run that left the list may still be stored.
@@ -364,6 +354,27 @@ fn of_run(spec: &RestoreSpec, runs: &[Run]) -> Result<(), Hold> {
             })
         }
     }
+}
+
+/// The Storage a MysqlBackup's artefact is on, if it is on one. It may be created, and corrected, later.
+fn storage(seen: &Observed, spec: &RestoreSpec) -> Result<Option<Storage<Credential>>, Hold> {
+    let Some(name) = storage_of(spec, seen.backup.as_ref()) else {
+        return Ok(None);
+    };
+    let path = match spec.from.location {
+        Some(_) => "spec.from.location.destination.storageRef".to_owned(),
+        None => format!(
+            "MysqlBackup {}: spec.destination.storageRef",
+            spec.from.name.as_deref().unwrap_or_default()
+        ),
+    };
+    let found = seen.storage.as_ref();
+    destination::storage(&path, &seen.object.namespace, name, found)
+        .map(|stored| Some(stored.storage))
+        .map_err(|unresolved| Hold::Wait {
+            reason: unresolved.reason(),
+            message: unresolved.message(),
+        })
 }
 
 /// Nothing can start yet.

@@ -47,6 +47,12 @@ fn backup(spec: &str) -> Backup {
     }
 }
 
+const ON_STORAGE: &str = "destination: {storageRef: {name: s}}";
+
+fn storage(text: &str) -> crds::storage::StorageSpec {
+    serde_yaml::from_str(text).unwrap()
+}
+
 const ON_CLAIM: &str =
     "destination: {volume: {path: /a, persistentVolumeClaim: {claimName: store}}}";
 
@@ -68,6 +74,7 @@ fn seen(text: &str) -> Observed {
         pods: vec![],
         backup: Some(backup(ON_CLAIM)),
         archived: None,
+        storage: None,
         failure: None,
         runner_image: "runner:v1".into(),
         policy: crate::policy::Policy::default(),
@@ -137,7 +144,7 @@ fn what_starts_and_what_does_not() {
         Option<RestorePhase>,
         &'static str,
     );
-    let rows: [Row; 11] = [
+    let rows: [Row; 13] = [
         ("a good run", |_| {}, &["create"], None, ""),
         (
             "a run that left the list may still be stored",
@@ -168,11 +175,31 @@ fn what_starts_and_what_does_not() {
             "RunNotGood",
         ),
         (
-            "a storage that is not served",
-            |s| s.backup = Some(backup("destination: {storageRef: {name: s}}")),
-            &["InvalidSpec", "RestoreFailed"],
-            Some(Failed),
-            "InvalidSpec",
+            "a Storage that is not there yet",
+            |s| s.backup = Some(backup(ON_STORAGE)),
+            &["NotFound"],
+            Some(Pending),
+            "NotFound",
+        ),
+        (
+            "a Storage that has to be corrected",
+            |s| {
+                s.backup = Some(backup(ON_STORAGE));
+                s.storage = Some(storage("{type: s3, config: {}}"));
+            },
+            &["InvalidReference"],
+            Some(Pending),
+            "InvalidReference",
+        ),
+        (
+            "a Storage that is there",
+            |s| {
+                s.backup = Some(backup(ON_STORAGE));
+                s.storage = Some(storage("{type: s3, config: {bucket: b}}"));
+            },
+            &["create"],
+            None,
+            "",
         ),
         (
             "a spec without a choice",
@@ -300,9 +327,58 @@ fn the_job_of_a_backup_on_a_claim() {
         &observed.object,
         observed.spec.as_ref().unwrap(),
         &Stored::Backup(observed.backup.as_ref().unwrap()),
+        None,
         "runner:v1",
     );
     insta::assert_snapshot!("on_claim", serde_yaml::to_string(&job.unwrap()).unwrap());
+}
+
+/// The Storage's settings and secrets as a backup's run has them, and the image that has the client.
+#[test]
+fn the_job_of_a_backup_on_a_storage_with_a_client_image() {
+    let mut observed = seen(FROM_RUN);
+    observed.backup = Some(backup(&format!(
+        "{ON_STORAGE}\nsource: {{clientImage: mysql:9.4}}"
+    )));
+    observed.storage = Some(storage(
+        "{type: webdav, config: {root: 'http://dav', username: u, password_ref: {name: dav, key: pw}}}",
+    ));
+    let plan = plan(&observed, now());
+    let Some(Step::Create(job)) = plan.steps.first() else {
+        panic!("{plan:?}");
+    };
+    insta::assert_snapshot!("on_storage", serde_yaml::to_string(&job).unwrap());
+    observed.spec.as_mut().unwrap().image = Some("mine:v1".into());
+    let job = job::build(
+        &observed.object,
+        observed.spec.as_ref().unwrap(),
+        &Stored::Backup(observed.backup.as_ref().unwrap()),
+        None,
+        "runner:v1",
+    );
+    let pod = job.unwrap().spec.unwrap().template.spec.unwrap();
+    assert_eq!(pod.containers[0].image.as_deref(), Some("mine:v1"));
+    assert_eq!(pod.init_containers, None);
+}
+
+#[test]
+fn a_location_may_be_a_storage() {
+    let mut observed = seen(
+        "from: {location: {destination: {storageRef: {name: s}}, latest: true, object: {name: shop}}}
+to: {host: db2, credentialsSecretRef: {name: db2}}",
+    );
+    observed.backup = None;
+    let waits = plan(&observed, now());
+    assert_eq!(waits.status.reason, "NotFound");
+    assert!(
+        waits.status.message.starts_with(
+            "spec.from.location.destination.storageRef: there is no Storage \"s\" in namespace ns"
+        ),
+        "{}",
+        waits.status.message
+    );
+    observed.storage = Some(storage("{type: s3, config: {bucket: b}}"));
+    assert_eq!(told(&plan(&observed, now())).0, ["create"]);
 }
 
 #[test]
@@ -318,6 +394,7 @@ nodeSelector: {disk: big}",
         &observed.object,
         observed.spec.as_ref().unwrap(),
         &Stored::Backup(observed.backup.as_ref().unwrap()),
+        None,
         "runner:v1",
     );
     let text = serde_json::to_string(&job.unwrap()).unwrap();

@@ -38,6 +38,8 @@ use crate::run::Context;
 pub(crate) use fetch::download;
 pub use gobackup::client;
 pub use settings::Family;
+pub(crate) use settings::{read_storage, storage_secrets};
+pub(crate) use storages::destination;
 
 use spool::Member;
 use storages::{Delivered, Target};

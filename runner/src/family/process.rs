@@ -35,15 +35,18 @@ impl Program {
     /// # Errors
     /// It is not there.
     pub(super) fn find(context: &Context, name: &str) -> Result<PathBuf, Failure> {
-        let path = &context.settings.path;
-        path.iter()
-            .map(|d| d.join(name))
-            .find(|p| p.is_file())
-            .ok_or_else(|| {
-                Failure::settings(format!(
-                    "this image has no {name}: set spec.job.image to one that has {name} and the runner"
-                ))
+        let settings = &context.settings;
+        let mut places = settings.path.iter().map(|d| d.join(name));
+        places.find(|p| p.is_file()).ok_or_else(|| {
+            Failure::settings(match &settings.client_image {
+                Some(image) => format!(
+                    "image {image} (spec.job.clientImage) has no {name} on its PATH; name one that has it"
+                ),
+                None => format!(
+                    "the runner's image has no {name}: set spec.job.clientImage to an image that has it"
+                ),
             })
+        })
     }
 
     /// A program with arguments.
@@ -274,7 +277,7 @@ pub(super) fn explain(name: &str, ended: &Ended) -> Failure {
     ]) {
         (
             "ClientTooOld",
-            "set spec.job.image to an image with a client as new as the server",
+            "set spec.job.clientImage to an image with a client as new as the server",
         )
     } else if says(&["no space left"]) {
         (

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use chrono_tz::Tz;
 use crds::gobackup::Plan;
+use crds::gobackup::plan::Storage;
 use crds::gobackup::run::FamilyRunSpec;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -43,22 +44,12 @@ impl Family {
         })?;
         let mut problems = vec![];
         let mut files = BTreeMap::new();
-        // A Secret that is not optional holds the pod back; a missing file is an optional one.
-        let mut load = |name: &str, path: String| -> SecretString {
-            if !std::path::Path::new(&path).exists() {
-                tracing::info!(secret = name, "is optional and not there");
-                return SecretString::default();
+        let plan = spec.plan.map(&mut |name, path: String| {
+            if std::path::Path::new(&path).exists() {
+                files.insert(name.to_owned(), path.clone());
             }
-            files.insert(name.to_owned(), path.clone());
-            match read(&path) {
-                Ok(text) => text.strip_suffix('\n').unwrap_or(&text).to_owned().into(),
-                Err(e) => {
-                    problems.push(format!("{name}: {path} can't be read: {e}"));
-                    SecretString::default()
-                }
-            }
-        };
-        let plan = spec.plan.map(&mut load);
+            load(name, &path, read, &mut problems)
+        });
         if !problems.is_empty() {
             return Err(problems.join("; "));
         }
@@ -80,15 +71,59 @@ impl Family {
     /// Every secret of the plan, for the scrubber. User names are none.
     pub fn secrets(&self) -> Vec<String> {
         let mut found = vec![];
-        let _ = self.plan.clone().map(&mut |name, secret: SecretString| {
-            if !name.ends_with("/username")
-                && !name.ends_with("/access-key-id")
-                && !name.ends_with("/recipients")
-            {
-                found.push(secret.expose_secret().to_owned());
-            }
-        });
+        let _ = self
+            .plan
+            .clone()
+            .map(&mut |name, secret| note(&mut found, name, &secret));
         found
+    }
+}
+
+/// A Storage with its secrets read from their files.
+///
+/// # Errors
+/// Which can't be read, and why.
+pub(crate) fn read_storage(
+    storage: Storage<String>,
+    read: ReadFile<'_>,
+) -> Result<Storage<SecretString>, Vec<String>> {
+    let mut problems = vec![];
+    let storage = storage.map(&mut |name, path| load(name, &path, read, &mut problems));
+    if problems.is_empty() {
+        Ok(storage)
+    } else {
+        Err(problems)
+    }
+}
+
+/// Every secret of a Storage, for the scrubber.
+pub(crate) fn storage_secrets(storage: &Storage<SecretString>) -> Vec<String> {
+    let mut found = vec![];
+    let _ = storage
+        .clone()
+        .map(&mut |name, secret| note(&mut found, name, &secret));
+    found
+}
+
+fn note(found: &mut Vec<String>, name: &str, secret: &SecretString) {
+    let open = ["/username", "/access-key-id", "/recipients"];
+    if !open.iter().any(|end| name.ends_with(end)) {
+        found.push(secret.expose_secret().to_owned());
+    }
+}
+
+/// A Secret that is not optional holds the pod back; a missing file is an optional one.
+fn load(name: &str, path: &str, read: ReadFile<'_>, problems: &mut Vec<String>) -> SecretString {
+    if !std::path::Path::new(path).exists() {
+        tracing::info!(secret = name, "is optional and not there");
+        return SecretString::default();
+    }
+    match read(path) {
+        Ok(text) => text.strip_suffix('\n').unwrap_or(&text).to_owned().into(),
+        Err(e) => {
+            problems.push(format!("{name}: {path} can't be read: {e}"));
+            SecretString::default()
+        }
     }
 }
 

@@ -7,12 +7,13 @@ use std::time::Duration;
 use crds::gobackup::plan::{Place, S3, Storage};
 use crds::gobackup::run::VOLUMES_DIR;
 use crds::report::EndpointKind;
+use crds::request::Action;
 use secrecy::SecretString;
 
 use crate::failure::Failure;
 use crate::run::Context;
-use crate::settings::{self, Destination};
-use crate::store::{self, Attempt, Store, cloud, ftp, sftp, webdav};
+use crate::settings;
+use crate::store::{self, Attempt, Below, Store, VolumeStore, cloud, ftp, sftp, webdav};
 
 use super::settings::{Family, expose};
 
@@ -124,15 +125,44 @@ fn target(context: &Context, storage: &Storage<SecretString>) -> Result<Target, 
     })
 }
 
+/// A Storage as the destination of a MysqlBackup: keys are below its path.
+///
+/// # Errors
+/// It can't be used.
+pub(crate) fn destination(
+    context: &Context,
+    storage: &Storage<SecretString>,
+) -> Result<Arc<dyn Store>, Failure> {
+    let name = format!("Storage {}", storage.name);
+    // Not every client speaks to its server before it has to. What only reads may have the right to
+    // one object and to no listing: it proves nothing.
+    let proves = matches!(context.settings.action, Action::Backup | Action::Probe);
+    let opened = connect(context, storage).and_then(|(store, path)| {
+        let store = Below::new(store, path, name.clone());
+        if proves {
+            store.list(".reach")?;
+        }
+        Ok(store)
+    });
+    if proves || opened.is_err() {
+        context.reporter.endpoint(
+            EndpointKind::Storage,
+            &storage.name,
+            opened.as_ref().map(|_| ()),
+        );
+    }
+    let store = opened.map_err(|e| Failure {
+        message: format!("{name}: {}", e.message),
+        ..e
+    })?;
+    Ok(Arc::new(store))
+}
+
 fn connect(
     context: &Context,
     storage: &Storage<SecretString>,
 ) -> Result<(Arc<dyn Store>, String), Failure> {
-    let attempt = Attempt {
-        run: context.settings.identity.run.clone(),
-        pod: context.settings.identity.pod.clone(),
-        nonce: context.nonce.clone(),
-    };
+    let attempt = context.attempt();
     let path = storage.path.clone();
     match &storage.place {
         Place::Local { volume } => {
@@ -143,12 +173,11 @@ fn connect(
                 ),
                 None => (PathBuf::from(&path), String::new()),
             };
-            let store = store::open(&Destination::Volume(root), attempt)?;
-            Ok((store.into(), path))
+            Ok((Arc::new(VolumeStore::open(&root, attempt)?), path))
         }
         Place::S3(s3) => {
-            let store = store::open(&Destination::S3(Box::new(bucket(s3))), attempt)?;
-            Ok((store.into(), path))
+            let store = store::bucket(&bucket(s3), attempt)?;
+            Ok((store, path))
         }
         Place::Webdav {
             root,

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use crds::gobackup::plan::Storage;
 use crds::run::{RunDestination, RunS3};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::value::Input;
+use crate::family;
 
 /// Where artefacts go.
 #[derive(Debug)]
@@ -14,6 +16,19 @@ pub enum Destination {
     Volume(PathBuf),
     /// An S3 bucket, or a compatible one.
     S3(Box<S3>),
+    /// A Storage of gobackup.io.
+    Storage(Box<Storage<SecretString>>),
+}
+
+impl Destination {
+    /// What must never be shown.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        match self {
+            Self::Volume(_) => vec![],
+            Self::S3(s3) => s3.secrets(),
+            Self::Storage(storage) => family::storage_secrets(storage),
+        }
+    }
 }
 
 /// An S3 bucket with its credentials read.
@@ -40,8 +55,7 @@ pub struct S3 {
 }
 
 impl S3 {
-    /// What must never be shown.
-    pub(super) fn secrets(&self) -> Vec<String> {
+    fn secrets(&self) -> Vec<String> {
         let keys = self.keys.iter().map(|(_, secret)| secret);
         keys.chain(&self.session_token)
             .map(|s| s.expose_secret().to_owned())
@@ -55,17 +69,24 @@ pub(super) fn parse(
     typed: Option<&RunDestination>,
 ) -> Result<Destination, Vec<String>> {
     let env = input.get("SQLPATH");
-    let typed = typed.filter(|t| t.path.is_some() || t.s3.is_some());
+    let typed = typed.filter(|t| t.path.is_some() || t.s3.is_some() || t.storage.is_some());
     if let Some(typed) = typed {
         if env.is_some() {
             input.typed_wins("SQLPATH", "spec.destination");
         }
-        return match (&typed.path, &typed.s3) {
-            (Some(path), None) => volume("spec.destination.volume.path", path),
-            (None, Some(s3)) => self::s3(input, s3).map(|s3| Destination::S3(Box::new(s3))),
-            _ => Err("spec.destination names two destinations: keep one".to_owned()),
-        }
-        .map_err(|e| vec![e]);
+        return match (&typed.path, &typed.s3, &typed.storage) {
+            (Some(path), None, None) => {
+                volume("spec.destination.volume.path", path).map_err(|e| vec![e])
+            }
+            (None, Some(s3), None) => self::s3(input, s3)
+                .map(|s3| Destination::S3(Box::new(s3)))
+                .map_err(|e| vec![e]),
+            (None, None, Some(storage)) => family::read_storage((**storage).clone(), input.read)
+                .map(|storage| Destination::Storage(Box::new(storage))),
+            _ => Err(vec![
+                "spec.destination names two destinations: keep one".to_owned(),
+            ]),
+        };
     }
     match env {
         Some(path) => volume("SQLPATH", &path).map_err(|e| vec![e]),

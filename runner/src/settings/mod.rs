@@ -75,6 +75,8 @@ pub struct Settings {
     pub scratch: Vec<PathBuf>,
     /// Directories in which programs are looked for.
     pub path: Vec<PathBuf>,
+    /// Image with the clients, into which this program was copied.
+    pub client_image: Option<String>,
     /// Worth saying although the run goes on.
     pub warnings: Vec<String>,
     /// Wrong settings of no section of their own.
@@ -150,6 +152,7 @@ impl Settings {
             lost_receivers,
             notice: spec.as_ref().and_then(|s| s.notice.clone()),
             after_failure: spec.as_ref().is_some_and(|s| s.after_failure),
+            client_image: spec.as_ref().and_then(|s| s.client_image.clone()),
             options: spec.map(|s| s.options).unwrap_or_default(),
             scratch: scratch(env),
             path: search_path(env),
@@ -208,8 +211,8 @@ impl Settings {
                 secrets.push(token.to_owned());
             }
         }
-        if let Ok(Destination::S3(s3)) = &self.destination {
-            secrets.extend(s3.secrets());
+        if let Ok(destination) = &self.destination {
+            secrets.extend(destination.secrets());
         }
         secrets.extend(self.family.iter().flat_map(Family::secrets));
         Scrub::new(secrets)

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
+use crate::settings::Settings;
 
 /// Family of a client or server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,19 +80,17 @@ impl Clients {
     ///
     /// # Errors
     /// There is no dump client, or none that runs.
-    pub fn find(path: &[PathBuf]) -> Result<Self, Failure> {
+    pub fn find(settings: &Settings) -> Result<Self, Failure> {
         let found = Self {
-            dump: ask_all(path, &["mariadb-dump", "mysqldump"]),
-            sql: ask_all(path, &["mariadb", "mysql"]),
+            dump: ask_all(&settings.path, &["mariadb-dump", "mysqldump"]),
+            sql: ask_all(&settings.path, &["mariadb", "mysql"]),
         };
         if found.dump.is_empty() {
-            return Err(Failure::settings(format!(
-                "no dump client: looked for mariadb-dump and mysqldump in {}; use an image that has one of them",
-                path.iter()
-                    .map(|p| p.display().to_string())
-                    .collect::<Vec<_>>()
-                    .join(":")
-            )));
+            return Err(missing(
+                settings,
+                "dump client",
+                "mariadb-dump or mysqldump",
+            ));
         }
         Ok(found)
     }
@@ -108,6 +107,24 @@ impl Clients {
     pub fn sql(&self, server: Option<Flavour>) -> Option<&Client> {
         fitting(&self.sql, server)
     }
+}
+
+/// There is none of these programs that runs.
+pub fn missing(settings: &Settings, what: &str, names: &str) -> Failure {
+    let path: Vec<String> = settings
+        .path
+        .iter()
+        .map(|p| p.display().to_string())
+        .collect();
+    let path = path.join(":");
+    Failure::settings(match &settings.client_image {
+        Some(image) => format!(
+            "image {image} (clientImage) has no {what} that runs: looked for {names} in {path}; name an image that has it on its PATH, or remove clientImage to use the runner's own"
+        ),
+        None => {
+            format!("no {what}: looked for {names} in {path}; use an image that has one of them")
+        }
+    })
 }
 
 fn fitting(clients: &[Client], server: Option<Flavour>) -> Option<&Client> {
@@ -147,9 +164,10 @@ fn ask(program: &Path) -> Option<Client> {
             .ok()
             .map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
     };
+    let version = output("--version").filter(|text| !text.trim().is_empty())?;
     Some(Client::new(
         program.to_owned(),
-        &output("--version")?,
+        &version,
         &output("--help")?,
     ))
 }
@@ -173,14 +191,35 @@ mod tests {
         assert_eq!(client.flavour, Flavour::MariaDb);
     }
 
+    fn settings(image: Option<&str>) -> Settings {
+        let run = serde_json::json!({
+            "version": 1, "action": "Backup", "run": {"name": "r", "trigger": "Manual"}, "clientImage": image,
+            "object": {"kind": "MysqlBackup", "namespace": "n", "name": "shop", "uid": "u"},
+        });
+        let env = [
+            ("PATH", "/nonexistent".to_owned()),
+            ("BACKUP_SPEC", run.to_string()),
+        ];
+        let env = env.map(|(k, v)| (k.to_owned(), v)).into();
+        Settings::parse(&env, &|_| Err("none".to_owned()))
+    }
+
     #[test]
-    fn no_client_names_what_was_looked_for() {
-        let failure = Clients::find(&["/nonexistent".into()]).unwrap_err();
+    fn no_client_names_what_was_looked_for_and_the_image() {
+        let failure = Clients::find(&settings(None)).unwrap_err();
         assert_eq!(failure.exit_code, 2);
+        assert_eq!(
+            failure.message,
+            "no dump client: looked for mariadb-dump or mysqldump in /nonexistent; use an image that has one of them"
+        );
+        let failure = Clients::find(&settings(Some("mysql:9"))).unwrap_err();
+        assert_eq!((failure.exit_code, failure.reason), (2, "InvalidSettings"));
         assert!(
             failure
                 .message
-                .contains("mariadb-dump and mysqldump in /nonexistent")
+                .starts_with("image mysql:9 (clientImage) has no dump client that runs: looked for mariadb-dump or mysqldump in /nonexistent; "),
+            "{}",
+            failure.message
         );
     }
 }

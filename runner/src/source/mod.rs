@@ -10,7 +10,7 @@ mod plan;
 mod server;
 
 pub use child::{Dump, Ended};
-pub use client::{Client, Clients, Flavour};
+pub use client::{Client, Clients, Flavour, missing};
 pub use errors::explain;
 pub use greeting::greet;
 pub use option_file::{OptionFile, scratch_directory};

@@ -1,6 +1,7 @@
 //! Where artefacts live. A store writes under a temporary name, makes it durable, reads it back,
 //! and publishes it only if nothing is there yet.
 
+mod below;
 pub mod cloud;
 mod flusher;
 pub mod ftp;
@@ -13,14 +14,16 @@ mod volume;
 pub mod webdav;
 
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
 use crate::failure::Failure;
 use crate::pipeline::Stored;
-use crate::settings::Destination;
+use crate::settings::S3;
 use crate::verify;
 
+pub use below::Below;
 pub use object::ObjectStore;
 pub use volume::VolumeStore;
 
@@ -162,13 +165,10 @@ fn key_in(directory: &str, name: &str) -> String {
     }
 }
 
-/// Opens the destination.
+/// Opens a bucket.
 ///
 /// # Errors
-/// It is not there, or can't be used.
-pub fn open(destination: &Destination, attempt: Attempt) -> Result<Box<dyn Store>, Failure> {
-    match destination {
-        Destination::Volume(path) => Ok(Box::new(VolumeStore::open(path, attempt)?)),
-        Destination::S3(s3) => Ok(Box::new(s3::open(s3, attempt)?)),
-    }
+/// It can't be used.
+pub fn bucket(s3: &S3, attempt: Attempt) -> Result<Arc<dyn Store>, Failure> {
+    Ok(Arc::new(s3::open(s3, attempt)?))
 }

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::s3::{moto, python};
 use super::servers::{DAV_PASSWORD, POSTGRES_PASSWORD, REDIS_PASSWORD, postgres, redis, webdav};
+use super::stores::{FTP_PASSWORD, azure, ssh};
 use super::{Finished, Runner, fixture};
 
 /// A run of the Backup ns1/nightly with files for its secrets.
@@ -191,6 +192,70 @@ impl Family {
         spec_fields.extend(more.clone());
         spec.to_string()
     }
+}
+
+/// A storage of a plan; `more` is merged into it.
+pub fn storage(name: &str, service: &str, path: &str, more: Value) -> Value {
+    let mut storage =
+        json!({"name": name, "service": service, "keep": 2, "timeout": 30, "path": path});
+    for (key, value) in more.as_object().unwrap() {
+        storage[key] = value.clone();
+    }
+    storage
+}
+
+/// A Backup that stores on the FTP server of this port.
+pub fn ftp_family(port: u16, path: &str, more: Value) -> Family {
+    let mut family = Family::new();
+    let user = family.secret("ftp-user", "ftp");
+    let password = family.secret("ftp", FTP_PASSWORD);
+    let mut fields =
+        json!({"host": "127.0.0.1", "port": port, "username": user, "password": password});
+    for (key, value) in more.as_object().unwrap() {
+        fields[key] = value.clone();
+    }
+    family.add("storages", storage("site", "ftp", path, fields));
+    family
+}
+
+/// A Backup that stores on the SSH server.
+pub fn ssh_family(path: &str, more: Value) -> Family {
+    let mut family = Family::new();
+    let user = family.secret("ssh-user", &ssh().user);
+    let key = family.secret("ssh-key", &ssh().key);
+    let passphrase = family.secret("ssh-pass", ssh().passphrase);
+    let mut fields = json!({
+        "host": "127.0.0.1", "port": ssh().port, "username": user, "privateKey": key, "passphrase": passphrase,
+        "hostKey": ssh().host_key,
+    });
+    for (key, value) in more.as_object().unwrap() {
+        fields[key] = value.clone();
+    }
+    family.add("storages", storage("vault", "sftp", path, fields));
+    family
+}
+
+/// A Backup that stores in Azure's emulator.
+pub fn azure_family(path: &str, more: Value) -> Family {
+    let mut family = Family::new();
+    let secret = family.secret("azure", "S3cr3t-marker-of-the-application");
+    let mut fields = json!({
+        "account": "devstoreaccount1", "container": "backups", "endpoint": azure().endpoint,
+        "tenantId": "t-1", "clientId": "c-1", "clientSecret": secret,
+    });
+    for (key, value) in more.as_object().unwrap() {
+        fields[key] = value.clone();
+    }
+    family.add("storages", storage("blobs", "azure", path, fields));
+    family
+        .runner
+        .env
+        .insert("AZURE_AUTHORITY_HOST".into(), azure().authority.clone());
+    family.runner.env.insert(
+        "SSL_CERT_FILE".into(),
+        azure().certificate.display().to_string(),
+    );
+    family
 }
 
 /// Archives in a directory: what is no dot file.

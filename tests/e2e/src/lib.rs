@@ -66,6 +66,11 @@ pub fn gobackup_image() -> String {
     setting("E2E_GOBACKUP_IMAGE")
 }
 
+/// An image with clients of databases and nothing else, loaded into the cluster.
+pub fn client_image() -> String {
+    setting("E2E_CLIENT_IMAGE")
+}
+
 impl Cluster {
     /// Runs kubectl.
     pub fn kubectl(&self, args: &[&str]) -> Output {

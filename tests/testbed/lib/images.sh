@@ -8,19 +8,21 @@ MONTH=$(date -u +%Y-%m) # a new base each month, for its security updates
 MARIADB_IMAGE=testbed-mariadb:10.11
 SERVERS_IMAGE=testbed-servers:$SUITE
 GOBACKUP_IMAGE=testbed-gobackup:$SUITE
+CLIENT_IMAGE=testbed-client:11.8
 PYTHON=3.11 # of the suite
 MOTO='moto[s3]==5.*' # the S3 server, from PyPI
 
 # build_test_images [NAME...]: prints the path of each archive; without a name, of all.
 build_test_images() {
   local name
-  [ $# -gt 0 ] || set -- mariadb servers gobackup
+  [ $# -gt 0 ] || set -- mariadb servers gobackup client
   for name in "$@"; do
     case $name in
       mariadb) build_image "$MARIADB_IMAGE" "$HERE/images/mariadb.Dockerfile" "$HERE/images/mariadb" ;;
       servers) build_servers_image ;;
       gobackup) build_image "$GOBACKUP_IMAGE" "$HERE/images/gobackup.Dockerfile" "$HERE/images/gobackup" ;;
-      *) die "no such image: $name; one of mariadb servers gobackup" ;;
+      client) build_image "$CLIENT_IMAGE" "$HERE/images/client.Dockerfile" "$HERE/images/client" ;;
+      *) die "no such image: $name; one of mariadb servers gobackup client" ;;
     esac
   done
 }

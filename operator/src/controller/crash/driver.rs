@@ -439,8 +439,6 @@ fn start(server: &Server, clock: &Arc<AtomicI64>, config: &Config) -> Arc<Contro
         config: Arc::new(config.clone()),
         metrics: Metrics::default(),
     };
-    let kind = MysqlBackups {
-        runner_image: "backup-runner:test".into(),
-    };
+    let kind = MysqlBackups::new("backup-runner:test");
     Controller::new(ctx, vec![Box::new(kind)])
 }

@@ -70,9 +70,7 @@ impl Server {
             config: Arc::new(Config::default()),
             metrics: Metrics::default(),
         };
-        let kind = MysqlBackups {
-            runner_image: "backup-runner:test".into(),
-        };
+        let kind = MysqlBackups::new("backup-runner:test");
         Controller::new(ctx, vec![Box::new(kind)])
     }
 }

@@ -14,7 +14,7 @@ use super::Dump;
 
 pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let (source, context) = (source(job)?, job.context);
-    let clients = Clients::find(&context.settings.path)?;
+    let clients = Clients::find(&context.settings)?;
     let (server, tls) = observe(job, &clients, &source)?;
     let client = clients.dump(server.as_ref().map(Server::flavour))?.clone();
     let plan = source::plan(&client, server.as_ref(), &source)?;
@@ -63,7 +63,7 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
 /// Logs in.
 pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
     let source = source(job)?;
-    let clients = Clients::find(&job.context.settings.path)?;
+    let clients = Clients::find(&job.context.settings)?;
     observe(job, &clients, &source).map(drop)
 }
 
