@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use e2e::database::{BACKUP_PASSWORD, BACKUP_USER, HOST, database};
 use e2e::servers::{BUCKET, POSTGRES_PASSWORD, Servers, filter, host, servers};
@@ -13,12 +14,20 @@ use serde_json::{Value, json};
 /// Password of the archives: gobackup would expand it, and put it on a command line.
 const SEAL: &str = "open $HOME S3cr3t-marker";
 
+/// The database that both tests back up, made once.
+fn postgres() {
+    static MADE: OnceLock<()> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let servers = servers();
+        servers.sql("postgres", "drop database if exists engine");
+        servers.sql("postgres", "create database engine");
+        servers.sql("engine", "create table t(id int primary key, v text); insert into t select g, md5(g::text) from generate_series(1,500) g");
+    });
+}
+
 /// A Backup by gobackup of a PostgreSQL and a MariaDB to a bucket and a volume.
 fn backup(ns: &Namespace, path: &str) -> PathBuf {
-    let servers = servers();
-    servers.sql("postgres", "drop database if exists engine");
-    servers.sql("postgres", "create database engine");
-    servers.sql("engine", "create table t(id int primary key, v text); insert into t select g, md5(g::text) from generate_series(1,500) g");
+    postgres();
     database();
     ns.secret(
         "creds",
