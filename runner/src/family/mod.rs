@@ -102,18 +102,7 @@ fn steps(context: &Context, family: &Family, work: &WorkDir) -> Result<(), Failu
         .update(|r| r.raw_bytes = i64::try_from(raw).ok());
     context.reporter.phase("Storing");
     let delivered = store(context, family, &members, targets, lost)?;
-    context.reporter.phase("Pruning");
-    for one in &delivered {
-        match retention::apply(context, family, one) {
-            Ok(pruned) => context.reporter.update(|r| {
-                r.pruned = Some(r.pruned.unwrap_or(0) + pruned);
-            }),
-            Err(e) => context.reporter.warn(&format!(
-                "retention was not applied on storage {}: {e}",
-                one.name
-            )),
-        }
-    }
+    retention::apply(context, family, &delivered);
     Ok(())
 }
 

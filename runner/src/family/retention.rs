@@ -23,20 +23,29 @@ struct Archive {
     record: Option<String>,
 }
 
-/// Removes what is beyond `keep`, oldest first; gives the number of archives removed. Only
+/// After a good run: on each storage removes what is beyond its `keep`, oldest first. Only
 /// archives whose record names this Backup, or that gobackup's state file of this Backup lists,
-/// are touched, and never the newest.
-///
-/// # Errors
-/// The store refuses.
-pub(super) fn apply(context: &Context, family: &Family, one: &Delivered) -> Result<i64, Failure> {
-    if one.keep == 0 {
-        return Ok(0);
+/// are touched, and never the newest. A storage that refuses is a warning: the archive is stored.
+pub(super) fn apply(context: &Context, family: &Family, delivered: &[Delivered]) {
+    context.reporter.phase("Pruning");
+    for one in delivered {
+        let done = match one.keep {
+            0 => Ok(0),
+            _ => prune(context, family, one, false, false).map(|(removed, _)| removed),
+        };
+        match done {
+            Ok(pruned) => context.reporter.update(|r| {
+                r.pruned = Some(r.pruned.unwrap_or(0) + pruned);
+            }),
+            Err(e) => context.reporter.warn(&format!(
+                "retention was not applied on storage {}: {e}",
+                one.name
+            )),
+        }
     }
-    prune(context, family, one, false, false).map(|(removed, _)| removed)
 }
 
-/// As [`apply`], or every archive if `all`; with `dry_run` it only says what would go. Gives how
+/// Removes what [`apply`] does on one storage, or every archive if `all`; with `dry_run` it only says what would go. Gives how
 /// many go, of how many.
 ///
 /// # Errors

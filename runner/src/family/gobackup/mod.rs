@@ -61,18 +61,7 @@ pub(super) fn run(context: &Context, family: &Family, work: &Path) -> Result<(),
     context.reporter.phase("ReadingBack");
     let checked = check_all(context, family, targets, home.made(), failed, lost);
     let delivered = checked?;
-    context.reporter.phase("Pruning");
-    for one in &delivered {
-        match retention::apply(context, family, one) {
-            Ok(pruned) => context.reporter.update(|r| {
-                r.pruned = Some(r.pruned.unwrap_or(0) + pruned);
-            }),
-            Err(e) => context.reporter.warn(&format!(
-                "retention was not applied on storage {}: {e}",
-                one.name
-            )),
-        }
-    }
+    retention::apply(context, family, &delivered);
     Ok(())
 }
 
