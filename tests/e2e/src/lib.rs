@@ -10,6 +10,7 @@
 )]
 
 pub mod database;
+pub mod family;
 pub mod objects;
 mod process;
 pub mod servers;

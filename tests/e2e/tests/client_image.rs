@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use e2e::database::{BACKUP_PASSWORD, BACKUP_USER, HOST, ROOT_PASSWORD, database};
-use e2e::servers::{BUCKET, filter, host, servers};
+use e2e::family;
+use e2e::servers::{filter, servers};
 use e2e::wait::unix_seconds;
 use e2e::{Namespace, client_image, cluster, files, wait_for};
 use serde_json::Value;
@@ -119,10 +120,7 @@ fn an_image_without_the_client_fails_the_run_and_is_named() {
 fn a_backup_of_gobackup_brings_a_client_that_the_runner_lacks() {
     let servers = servers();
     let ns = namespace("e2e-client-gobackup");
-    ns.secret(
-        "s3",
-        &[("id", "AKIDEXAMPLE"), ("key", "S3cr3t-marker-of-the-store")],
-    );
+    family::credentials(&ns);
     let path = format!("client/{}", unix_seconds());
     ns.apply(&format!(
         "apiVersion: gobackup.io/v1
@@ -131,22 +129,7 @@ metadata: {{name: docs}}
 spec:
   type: mongodb
   config: {{host: mongo.example, port: 27017, database: app, username_ref: {{name: db, key: username}}, password_ref: {{name: db, key: password}}}}
----
-apiVersion: gobackup.io/v1
-kind: Database
-metadata: {{name: shop}}
-spec:
-  type: mariadb
-  config: {{host: {HOST}, port: 3306, database: shop, username_ref: {{name: db, key: username}}, password_ref: {{name: db, key: password}}}}
----
-apiVersion: gobackup.io/v1
-kind: Storage
-metadata: {{name: bucket}}
-spec:
-  type: s3
-  config: {{bucket: {BUCKET}, region: us-east-1, path: {path}, endpoint: 'http://{s3}:5000', force_path_style: true,
-           access_key_id_ref: {{name: s3, key: id}}, secret_access_key_ref: {{name: s3, key: key}}}}
----
+{parts}---
 apiVersion: gobackup.io/v1
 kind: Backup
 metadata: {{name: nightly}}
@@ -157,7 +140,7 @@ spec:
   compressWith: {{type: gzip}}
   job: {{backoffLimit: 0, clientImage: '{image}'}}
 ",
-        s3 = host("s3"),
+        parts = [family::shop("mariadb"), family::bucket(&path)].concat(),
         image = client_image(),
     ));
     ns.backup(&["run-now", "backup/nightly", "--wait", "--timeout", "3m"])

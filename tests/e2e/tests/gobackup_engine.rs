@@ -5,14 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use e2e::database::{BACKUP_PASSWORD, BACKUP_USER, HOST, database};
-use e2e::servers::{BUCKET, POSTGRES_PASSWORD, Servers, filter, host, servers};
+use e2e::database::{BACKUP_PASSWORD, database};
+use e2e::family::{self, SEAL};
+use e2e::servers::{POSTGRES_PASSWORD, Servers, filter, servers};
 use e2e::wait::unix_seconds;
 use e2e::{Namespace, cluster, files, gobackup_image, wait_for};
 use serde_json::{Value, json};
-
-/// Password of the archives: gobackup would expand it, and put it on a command line.
-const SEAL: &str = "open $HOME S3cr3t-marker";
 
 /// The database that both tests back up, made once.
 fn postgres() {
@@ -29,41 +27,15 @@ fn postgres() {
 fn backup(ns: &Namespace, path: &str) -> PathBuf {
     postgres();
     database();
-    ns.secret(
-        "creds",
-        &[
-            ("pg", POSTGRES_PASSWORD),
-            ("user", BACKUP_USER),
-            ("my", BACKUP_PASSWORD),
-            ("id", "AKIDEXAMPLE"),
-            ("key", "S3cr3t-marker-of-the-store"),
-            ("seal", SEAL),
-        ],
-    );
+    family::credentials(ns);
     let volume = ns.volume("data");
+    let parts = [
+        family::postgresql("engine"),
+        family::shop("mysql"),
+        family::bucket(path),
+    ];
     ns.apply(&format!(
-        "apiVersion: gobackup.io/v1
-kind: Database
-metadata: {{name: maindb}}
-spec:
-  type: postgresql
-  config: {{host: {pg}, port: 5432, database: engine, username: postgres, password_ref: {{name: creds, key: pg}}}}
----
-apiVersion: gobackup.io/v1
-kind: Database
-metadata: {{name: shop}}
-spec:
-  type: mysql
-  config: {{host: {HOST}, port: 3306, database: shop, username_ref: {{name: creds, key: user}}, password_ref: {{name: creds, key: my}}}}
----
-apiVersion: gobackup.io/v1
-kind: Storage
-metadata: {{name: bucket}}
-spec:
-  type: s3
-  config: {{bucket: {BUCKET}, region: us-east-1, path: {path}, endpoint: 'http://{s3}:5000', force_path_style: true,
-           access_key_id_ref: {{name: creds, key: id}}, secret_access_key_ref: {{name: creds, key: key}}}}
----
+        "{parts}---
 apiVersion: gobackup.io/v1
 kind: Storage
 metadata: {{name: disk}}
@@ -83,8 +55,7 @@ spec:
   encodeWith: {{type: openssl, passwordSecretKeyRef: {{name: creds, key: seal}}}}
   job: {{engine: gobackup, image: '{image}', imagePullPolicy: IfNotPresent, backoffLimit: 0}}
 ",
-        pg = host("postgresql"),
-        s3 = host("s3"),
+        parts = parts.concat(),
         image = gobackup_image(),
     ));
     volume

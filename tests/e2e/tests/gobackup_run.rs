@@ -4,10 +4,9 @@
 
 use std::path::Path;
 
-use e2e::database::{BACKUP_PASSWORD, BACKUP_USER, HOST, ROOT_PASSWORD, database};
-use e2e::servers::{
-    BUCKET, DAV_PASSWORD, POSTGRES_PASSWORD, REDIS_PASSWORD, Servers, filter, host, servers,
-};
+use e2e::database::{HOST, ROOT_PASSWORD, database};
+use e2e::family::{self, SEAL};
+use e2e::servers::{POSTGRES_PASSWORD, REDIS_PASSWORD, Servers, filter, host, servers};
 use e2e::wait::unix_seconds;
 use e2e::{Namespace, cluster, wait_for};
 use serde_json::Value;
@@ -78,57 +77,16 @@ fn member(archive: &[u8], path: &str) -> Vec<u8> {
 
 /// Three databases, two storages, which keep archives below a path, and a Backup of all.
 fn three_databases(ns: &Namespace, path: &str) {
-    ns.secret(
-        "creds",
-        &[
-            ("pg-user", "postgres"),
-            ("pg", POSTGRES_PASSWORD),
-            ("redis", REDIS_PASSWORD),
-            ("my-user", BACKUP_USER),
-            ("my", BACKUP_PASSWORD),
-            ("dav", DAV_PASSWORD),
-            ("id", "AKIDEXAMPLE"),
-            ("key", "S3cr3t-marker-of-the-store"),
-            ("seal", SEAL),
-        ],
-    );
+    family::credentials(ns);
+    let parts = [
+        family::postgresql("app"),
+        family::redis(),
+        family::shop("mariadb"),
+        family::bucket(path),
+        family::dav(path),
+    ];
     ns.apply(&format!(
-        "apiVersion: gobackup.io/v1
-kind: Database
-metadata: {{name: maindb}}
-spec:
-  type: postgresql
-  config: {{host: {pg}, port: 5432, database: app, username_ref: {{name: creds, key: pg-user}}, password_ref: {{name: creds, key: pg}}}}
----
-apiVersion: gobackup.io/v1
-kind: Database
-metadata: {{name: cache}}
-spec:
-  type: redis
-  config: {{host: {redis}, port: 6379, mode: sync, password_ref: {{name: creds, key: redis}}}}
----
-apiVersion: gobackup.io/v1
-kind: Database
-metadata: {{name: shop}}
-spec:
-  type: mariadb
-  config: {{host: {HOST}, port: 3306, database: shop, username_ref: {{name: creds, key: my-user}}, password_ref: {{name: creds, key: my}}}}
----
-apiVersion: gobackup.io/v1
-kind: Storage
-metadata: {{name: bucket}}
-spec:
-  type: s3
-  config: {{bucket: {BUCKET}, region: us-east-1, path: {path}, endpoint: 'http://{s3}:5000', force_path_style: true,
-           access_key_id_ref: {{name: creds, key: id}}, secret_access_key_ref: {{name: creds, key: key}}}}
----
-apiVersion: gobackup.io/v1
-kind: Storage
-metadata: {{name: dav}}
-spec:
-  type: webdav
-  config: {{root: 'http://{dav}:8080', path: {path}, username: dav, password_ref: {{name: creds, key: dav}}}}
----
+        "{parts}---
 apiVersion: gobackup.io/v1
 kind: Backup
 metadata: {{name: nightly}}
@@ -140,15 +98,9 @@ spec:
   encodeWith: {{type: openssl, passwordSecretKeyRef: {{name: creds, key: seal}}}}
   job: {{backoffLimit: 0}}
 ",
-        pg = host("postgresql"),
-        redis = host("redis"),
-        s3 = host("s3"),
-        dav = host("webdav"),
+        parts = parts.concat(),
     ));
 }
-
-/// Password of the archives.
-const SEAL: &str = "open $sesame";
 
 #[test]
 fn three_databases_reach_two_storages_are_kept_twice_and_come_back_equal() {

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use e2e::database::{BACKUP_PASSWORD, BACKUP_USER, HOST, ROOT_PASSWORD, database};
-use e2e::servers::{BUCKET, DAV_PASSWORD, host, servers};
+use e2e::family;
+use e2e::servers::servers;
 use e2e::wait::unix_seconds;
 use e2e::{Namespace, cluster, wait_for};
 use serde_json::Value;
@@ -23,31 +24,6 @@ spec:
   retention: {{keepLast: 2}}
 "
     )
-}
-
-fn storages(path: &str) -> [(&'static str, String); 2] {
-    let s3 = format!(
-        "apiVersion: gobackup.io/v1
-kind: Storage
-metadata: {{name: bucket}}
-spec:
-  type: s3
-  config: {{bucket: {BUCKET}, region: us-east-1, path: {path}, endpoint: 'http://{host}:5000', force_path_style: true,
-           access_key_id_ref: {{name: creds, key: id}}, secret_access_key_ref: {{name: creds, key: key}}}}
-",
-        host = host("s3")
-    );
-    let dav = format!(
-        "apiVersion: gobackup.io/v1
-kind: Storage
-metadata: {{name: dav}}
-spec:
-  type: webdav
-  config: {{root: 'http://{host}:8080', path: {path}, username: dav, password_ref: {{name: creds, key: dav}}}}
-",
-        host = host("webdav")
-    );
-    [("bucket", s3), ("dav", dav)]
 }
 
 fn condition(object: &Value, type_: &str) -> Option<Value> {
@@ -73,16 +49,12 @@ fn a_dump_is_stored_on_a_storage_restored_and_pruned_there() {
         &[("username", BACKUP_USER), ("password", BACKUP_PASSWORD)],
     );
     ns.secret("root", &[("username", "root"), ("password", ROOT_PASSWORD)]);
-    ns.secret(
-        "creds",
-        &[
-            ("dav", DAV_PASSWORD),
-            ("id", "AKIDEXAMPLE"),
-            ("key", "S3cr3t-marker-of-the-store"),
-        ],
-    );
+    family::credentials(&ns);
     let path = format!("mysql/{}", unix_seconds());
-    for (storage, manifest) in storages(&path) {
+    for (storage, manifest) in [
+        ("bucket", family::bucket(&path)),
+        ("dav", family::dav(&path)),
+    ] {
         ns.apply(&backup(storage, storage));
         let missing = told(&ns, storage, "ReferencesResolved", "False", "NotFound");
         let message = missing["message"].as_str().unwrap();
