@@ -50,23 +50,39 @@ pub struct References {
 }
 
 impl References {
-    /// Takes in an object by its `spec`. One that does not fit its type counts as an empty one,
-    /// whose problems name what it lacks.
-    pub fn insert(&mut self, key: ObjectKey, spec: &serde_json::Value) {
+    /// Takes in an object by its `spec`; true if it is news. One that does not fit its type counts
+    /// as an empty one, whose problems name what it lacks.
+    pub fn insert(&mut self, key: ObjectKey, spec: &serde_json::Value) -> bool {
         match key.kind {
-            "Database" => drop(self.databases.insert(key, read(spec))),
+            "Database" => put(&mut self.databases, key, read(spec)),
             "PostgreSQL" => {
                 let database = read::<PostgreSqlSpec>(spec).to_database();
-                self.databases.insert(key, database);
+                put(&mut self.databases, key, database)
             }
-            "Storage" => drop(self.storages.insert(key, read(spec))),
+            "Storage" => put(&mut self.storages, key, read(spec)),
             "S3" => {
                 let storage = read::<S3Spec>(spec).to_storage();
-                self.storages.insert(key, storage);
+                put(&mut self.storages, key, storage)
             }
-            _ => drop(self.models.insert(key, read(spec))),
+            _ => put(&mut self.models, key, read(spec)),
         }
     }
+
+    /// Forgets an object; true if it was known.
+    pub fn remove(&mut self, key: &ObjectKey) -> bool {
+        self.databases.remove(key).is_some()
+            || self.storages.remove(key).is_some()
+            || self.models.remove(key).is_some()
+    }
+}
+
+/// True if the map changed.
+fn put<T: PartialEq>(map: &mut BTreeMap<ObjectKey, T>, key: ObjectKey, new: T) -> bool {
+    if map.get(&key) == Some(&new) {
+        return false;
+    }
+    map.insert(key, new);
+    true
 }
 
 fn read<T: DeserializeOwned + Default>(spec: &serde_json::Value) -> T {

@@ -9,7 +9,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crds::ScheduleStatus;
@@ -124,17 +124,8 @@ impl Kind for Backups {
         references::resources()
     }
 
-    fn set_reference(&self, object: &DynamicObject, gone: bool) -> bool {
-        self.references.set(object, gone)
-    }
-
-    fn retain_references(
-        &self,
-        resource: &ApiResource,
-        scope: Option<&str>,
-        seen: &HashSet<Box<str>>,
-    ) -> HashSet<String> {
-        self.references.retain(resource, scope, seen)
+    fn found(&self) -> Option<&References> {
+        Some(&self.references)
     }
 
     fn endpoint(&self, spec: &Value, kind: EndpointKind, name: &str) -> Option<Endpoint> {

@@ -4,15 +4,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{PoisonError, RwLock};
 
 use crds::backup::BackupBody;
-use crds::database::{Database, DatabaseSpec};
+use crds::database::Database;
 use crds::gobackup::definition::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
 use crds::gobackup::{ObjectKey, wanted};
-use crds::legacy::{BackupModel, BackupModelSpec, PostgreSql, PostgreSqlSpec, S3, S3Spec};
+use crds::legacy::{BackupModel, PostgreSql, S3};
 use crds::storage::{Storage, StorageSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::{ApiResource, DynamicObject};
-use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde::Deserialize as _;
 
 type Found = crds::gobackup::References;
 
@@ -56,15 +55,10 @@ fn key(group: &str, kind: &str, name: &str) -> Option<ObjectKey> {
     })
 }
 
-fn spec<T: DeserializeOwned + Default>(object: &DynamicObject) -> T {
-    let spec = object.data.get("spec").filter(|s| !s.is_null()).cloned();
-    // An object that does not fit resolves as an empty one, whose problems name what it lacks.
-    serde_json::from_value(spec.unwrap_or_else(|| json!({}))).unwrap_or_default()
-}
-
-/// The spec of a Storage as the API server gives it.
+/// The spec of a Storage as the API server gives it; one that does not fit is an empty one, whose
+/// problems name what it lacks.
 pub(crate) fn storage_spec(object: &DynamicObject) -> StorageSpec {
-    spec(object)
+    StorageSpec::deserialize(&object.data["spec"]).unwrap_or_default()
 }
 
 impl References {
@@ -87,26 +81,10 @@ impl References {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         let found = all.entry(namespace).or_default();
-        match key.kind {
-            "Database" | "PostgreSQL" => {
-                let new: Option<DatabaseSpec> = (!gone).then(|| match key.kind {
-                    "Database" => spec(object),
-                    _ => spec::<PostgreSqlSpec>(object).to_database(),
-                });
-                put(&mut found.databases, key, new)
-            }
-            "Storage" | "S3" => {
-                let new: Option<StorageSpec> = (!gone).then(|| match key.kind {
-                    "Storage" => spec(object),
-                    _ => spec::<S3Spec>(object).to_storage(),
-                });
-                put(&mut found.storages, key, new)
-            }
-            _ => {
-                let new: Option<BackupModelSpec> = (!gone).then(|| spec(object));
-                put(&mut found.models, key, new)
-            }
+        if gone {
+            return found.remove(&key);
         }
+        found.insert(key, &object.data["spec"])
     }
 
     /// News of the conditions is no reason to look at a Backup again.
@@ -178,6 +156,7 @@ impl References {
                 changed.insert(namespace.clone());
             }
         }
+        conditions.retain(|_, here| !here.is_empty());
         changed
     }
 
@@ -217,17 +196,5 @@ impl References {
             }
         }
         found
-    }
-}
-
-/// True if the map changed.
-fn put<T: PartialEq>(map: &mut BTreeMap<ObjectKey, T>, key: ObjectKey, new: Option<T>) -> bool {
-    match new {
-        None => map.remove(&key).is_some(),
-        Some(new) if map.get(&key) == Some(&new) => false,
-        Some(new) => {
-            map.insert(key, new);
-            true
-        }
     }
 }

@@ -1,6 +1,8 @@
 //! What the kinds tell the controller, from the manifests people have.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+use std::collections::HashSet;
+
 use crds::request::Action;
 use crds::run::{Run, RunResult, SPEC_ENV, Trigger};
 use crds::time::{parse_rfc3339, to_k8s};

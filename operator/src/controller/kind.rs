@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
 
+use crate::backup::References;
 use crate::engine::{Object, Seed, Settings};
 
 /// Fields whose managers are read from managedFields before these are dropped.
@@ -78,19 +79,26 @@ pub trait Kind: Send + Sync + 'static {
         vec![]
     }
 
+    /// Where what was seen of those kinds is kept.
+    fn found(&self) -> Option<&References> {
+        None
+    }
+
     /// Takes an object of those kinds in, or notes that it is gone. True if something is new.
-    fn set_reference(&self, _object: &DynamicObject, _gone: bool) -> bool {
-        false
+    fn set_reference(&self, object: &DynamicObject, gone: bool) -> bool {
+        self.found().is_some_and(|found| found.set(object, gone))
     }
 
     /// Drops what a list did not hold (`namespace/name`); gives the namespaces that changed.
     fn retain_references(
         &self,
-        _resource: &ApiResource,
-        _scope: Option<&str>,
-        _seen: &HashSet<Box<str>>,
+        resource: &ApiResource,
+        scope: Option<&str>,
+        seen: &HashSet<Box<str>>,
     ) -> HashSet<String> {
-        HashSet::new()
+        self.found()
+            .map(|found| found.retain(resource, scope, seen))
+            .unwrap_or_default()
     }
 
     /// What a Database or Storage of this name in a run's report stands for, if it is there.

@@ -6,7 +6,7 @@ mod observe;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use crds::gobackup::destination::{self, Stored};
 use crds::gobackup::resolve::Unresolved;
@@ -118,17 +118,8 @@ impl Kind for MysqlBackups {
         vec![ApiResource::erase::<Storage>(&())]
     }
 
-    fn set_reference(&self, object: &DynamicObject, gone: bool) -> bool {
-        self.references.set(object, gone)
-    }
-
-    fn retain_references(
-        &self,
-        resource: &ApiResource,
-        scope: Option<&str>,
-        seen: &HashSet<Box<str>>,
-    ) -> HashSet<String> {
-        self.references.retain(resource, scope, seen)
+    fn found(&self) -> Option<&References> {
+        Some(&self.references)
     }
 
     fn endpoint(&self, spec: &Value, kind: EndpointKind, name: &str) -> Option<Endpoint> {
