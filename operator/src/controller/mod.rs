@@ -9,6 +9,7 @@ mod queue;
 mod rivals;
 mod series;
 mod store;
+mod text;
 mod watch;
 
 use std::collections::{BTreeMap, HashSet};

@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::digest::Kept;
 use super::queue::Key;
+use super::text::{Desk, Text};
 use crate::engine::{JobDigest, PodDigest, StartFailure, Stranger};
 use crate::metrics::{Live, Series};
 
 /// One object and what belongs to it.
 #[derive(Debug, Default)]
 struct Entry {
-    /// Index of the kind and the object as JSON; Jobs may be seen before it.
-    object: Option<(usize, Box<[u8]>)>,
+    /// Index of the kind and the object; Jobs may be seen before it.
+    object: Option<(usize, Text)>,
     resource_version: Box<str>,
     namespace: Box<str>,
     jobs: Vec<JobDigest>,
@@ -61,8 +62,8 @@ pub(crate) struct View {
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     entries: Mutex<HashMap<Key, Entry>>,
-    /// Where objects become text, so that each is kept in a piece of its exact size.
-    text: Mutex<Vec<u8>>,
+    /// Where objects become text.
+    desk: Mutex<Desk>,
 }
 
 impl Store {
@@ -94,10 +95,8 @@ impl Store {
             }
             entry.resource_version = kept.resource_version.as_str().into();
             entry.namespace = kept.namespace().into();
-            let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
-            text.clear();
-            let written = serde_json::to_writer(&mut *text, kept);
-            entry.object = written.ok().map(|()| (kind, text.as_slice().into()));
+            let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+            entry.object = desk.write(kept).map(|text| (kind, text));
             entry.series = None;
             true
         })
@@ -271,10 +270,10 @@ impl Store {
     pub(crate) fn view(&self, key: &Key) -> Option<View> {
         let entries = self.lock();
         let entry = entries.get(key)?;
-        let (kind, bytes) = entry.object.as_ref()?;
+        let (kind, text) = entry.object.as_ref()?;
         Some(View {
             kind: *kind,
-            kept: serde_json::from_slice(bytes).ok()?,
+            kept: text.read()?,
             jobs: entry.jobs.clone(),
             pods: entry.pods.clone(),
             failures: entry.failures.clone(),
@@ -301,17 +300,17 @@ impl Store {
         key: &Key,
         make: impl FnOnce(usize, &Kept) -> Series,
     ) -> Option<(Arc<Series>, Live)> {
-        let (live, kind, bytes) = {
+        let (live, kind, text) = {
             let entries = self.lock();
             let entry = entries.get(key)?;
             let live = Live::of(&entry.jobs, &entry.pods);
             if let Some(series) = &entry.series {
                 return Some((series.clone(), live));
             }
-            let (kind, bytes) = entry.object.as_ref()?;
-            (live, *kind, bytes.clone())
+            let (kind, text) = entry.object.as_ref()?;
+            (live, *kind, text.clone())
         };
-        let kept: Kept = serde_json::from_slice(&bytes).ok()?;
+        let kept = text.read()?;
         let series = Arc::new(make(kind, &kept));
         let mut entries = self.lock();
         let unchanged =
