@@ -7,30 +7,57 @@ use sha2::{Digest, Sha256};
 use crate::failure::Failure;
 use crate::pipeline::{Stored, hex};
 
-const BUFFER: usize = 256 * 1024;
+/// Bytes of a read.
+pub const BUFFER: usize = 256 * 1024;
+
+/// Length and SHA-256 of what was read so far.
+#[derive(Default)]
+pub struct Meter {
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl Meter {
+    /// Bytes so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Reads all that `reader` gives.
+    ///
+    /// # Errors
+    /// The reader's; what came before it counts.
+    pub fn read(&mut self, mut reader: impl Read) -> io::Result<()> {
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            let n = match reader.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(n) => n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+            };
+            self.hash.update(&buffer[..n]);
+            self.bytes += n as u64;
+        }
+    }
+
+    /// The end.
+    pub fn finish(self) -> Stored {
+        Stored {
+            bytes: self.bytes,
+            sha256: hex(&self.hash.finalize()),
+        }
+    }
+}
 
 /// Length and SHA-256 of everything `reader` gives.
 ///
 /// # Errors
 /// The reader's.
-pub fn measure(mut reader: impl Read) -> io::Result<Stored> {
-    let mut hash = Sha256::new();
-    let mut bytes = 0;
-    let mut buffer = vec![0; BUFFER];
-    loop {
-        let n = match reader.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(n) => n,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(e),
-        };
-        hash.update(&buffer[..n]);
-        bytes += n as u64;
-    }
-    Ok(Stored {
-        bytes,
-        sha256: hex(&hash.finalize()),
-    })
+pub fn measure(reader: impl Read) -> io::Result<Stored> {
+    let mut meter = Meter::default();
+    meter.read(reader)?;
+    Ok(meter.finish())
 }
 
 /// What `reader` gives equals what was sent.

@@ -2,22 +2,20 @@
 //! wait for at the end.
 
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use crate::pipeline::Stored;
+use crate::verify::{BUFFER, Meter};
 use rustix::fs::{Advice, fadvise};
-use sha2::{Digest, Sha256};
-
-use crate::pipeline::{Stored, hex};
 
 /// So many bytes are written before they are made durable.
 const FLUSH: u64 = 16 << 20;
-/// Bytes of a read. Only whole ones are read before the end: a page that is still written to
-/// would come from the cache.
-const BLOCK: usize = 256 * 1024;
+/// Only whole ones are read before the end: a page that is still written to would come from the
+/// cache.
+const BLOCK: u64 = BUFFER as u64;
 
 /// A thread beside the one that writes. It shares the open file, whose write errors the system
 /// tells once: who closes the file must hear of them from [`Flusher::end`].
@@ -40,7 +38,7 @@ impl Flusher {
         let thread = std::thread::spawn(move || {
             for written in written {
                 file.sync_data()?;
-                back.read_to(written / BLOCK as u64 * BLOCK as u64);
+                back.read_to(written / BLOCK * BLOCK);
             }
             Ok(back)
         });
@@ -74,42 +72,25 @@ impl Flusher {
 pub(super) struct ReadBack {
     /// Or why it can't be read.
     file: io::Result<File>,
-    hash: Sha256,
-    bytes: u64,
+    meter: Meter,
 }
 
 impl ReadBack {
     fn open(path: &Path) -> Self {
         Self {
             file: File::open(path),
-            hash: Sha256::new(),
-            bytes: 0,
+            meter: Meter::default(),
         }
     }
 
     /// Reads on to `end` or the end of the file. What is there must be durable: only clean pages
     /// can be dropped from the cache. A failure is kept for [`ReadBack::finish`].
     fn read_to(&mut self, end: u64) {
-        let Ok(file) = &self.file else { return };
-        // Not kept: a split archive has many files.
-        let mut buffer = vec![0; BLOCK];
-        let _ = fadvise(file, self.bytes, None, Advice::DontNeed);
-        while self.bytes < end {
-            let most = usize::try_from(end - self.bytes)
-                .unwrap_or(BLOCK)
-                .min(BLOCK);
-            match file.read_at(&mut buffer[..most], self.bytes) {
-                Ok(0) => break,
-                Ok(n) => {
-                    self.hash.update(&buffer[..n]);
-                    self.bytes += n as u64;
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => {
-                    self.file = Err(e);
-                    break;
-                }
-            }
+        let Ok(file) = &mut self.file else { return };
+        let from = self.meter.bytes();
+        past_cache(file, from);
+        if let Err(e) = self.meter.read(file.take(end.saturating_sub(from))) {
+            self.file = Err(e);
         }
     }
 
@@ -120,22 +101,30 @@ impl ReadBack {
     pub(super) fn finish(mut self) -> io::Result<Stored> {
         self.read_to(u64::MAX);
         self.file?;
-        Ok(Stored {
-            bytes: self.bytes,
-            sha256: hex(&self.hash.finalize()),
-        })
+        Ok(self.meter.finish())
     }
+}
+
+/// Drops the clean pages of a file from `from` on, so that reading them asks the volume. A file
+/// system that can't is read as it is.
+pub(super) fn past_cache(file: &File, from: u64) {
+    let _ = fadvise(file, from, None, Advice::DontNeed);
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use std::io::Write;
+    use std::os::unix::fs::FileExt;
+
+    use sha2::{Digest, Sha256};
 
     use super::*;
+    use crate::pipeline::hex;
 
-    /// Writes `bytes` bytes; `spoil` may change the file before the last is written.
-    fn written(bytes: usize, spoil: impl FnOnce(&File)) -> (Stored, Stored) {
+    /// Writes `bytes` bytes; `spoil` may change the file before the last is written. Gives what was
+    /// read back, what was sent, and how many bytes were read back before the file was closed.
+    fn written(bytes: usize, spoil: impl FnOnce(&File)) -> (Stored, Stored, u64) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x");
         let mut file = File::create(&path).unwrap();
@@ -149,29 +138,32 @@ mod tests {
         spoil(&file);
         file.write_all(last).unwrap();
         let back = flusher.end().unwrap();
+        let early = back.meter.bytes();
         file.sync_all().unwrap();
         let sent = Stored {
             bytes: bytes as u64,
             sha256: hex(&Sha256::digest(&content)),
         };
-        (back.finish().unwrap(), sent)
+        (back.finish().unwrap(), sent, early)
     }
 
     #[test]
     fn all_is_read_back_whatever_the_length() {
-        for bytes in [0, 1, BLOCK, 16 << 20, (40 << 20) + 7] {
-            let (back, sent) = written(bytes, |_| {});
+        for bytes in [0, 1, BUFFER, 16 << 20, (40 << 20) + 7] {
+            let (back, sent, early) = written(bytes, |_| {});
             assert_eq!(back, sent);
+            // What is written beyond the first flush need not have been seen.
+            assert_eq!(early >= FLUSH, bytes as u64 > FLUSH, "{early} of {bytes}");
         }
     }
 
     #[test]
     fn what_the_file_lost_is_seen() {
-        let (back, sent) = written(1 << 20, |file| file.set_len(1000).unwrap());
+        let (back, sent, _) = written(1 << 20, |file| file.set_len(1000).unwrap());
         assert_ne!(back, sent);
         // Beyond what can have been read before it was lost.
         let end = (40 << 20) - 10;
-        let (back, sent) = written(40 << 20, |file| {
+        let (back, sent, _) = written(40 << 20, |file| {
             file.write_all_at(b"other", end).unwrap();
         });
         assert_eq!(back.bytes, sent.bytes);

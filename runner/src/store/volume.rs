@@ -6,11 +6,11 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{Advice, CWD, RenameFlags, Timespec, Timestamps, UTIME_NOW};
+use rustix::fs::{CWD, RenameFlags, Timespec, Timestamps, UTIME_NOW};
 
 use chrono::{DateTime, Utc};
 
-use super::flusher::{Flusher, ReadBack};
+use super::flusher::{Flusher, ReadBack, past_cache};
 use super::{Attempt, Entry, Store, Upload, key_in};
 use crate::failure::Failure;
 use crate::pipeline::Stored;
@@ -175,7 +175,7 @@ impl Store for VolumeStore {
 
     fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
         let path = self.path(key);
-        match past_cache(&path) {
+        match open(&path) {
             Ok(file) => Ok(Some(Box::new(Checked { file, path }))),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(failure("opening", &path, &e)),
@@ -336,8 +336,7 @@ impl Upload for VolumeUpload {
     }
 
     fn read_back(&self) -> Result<Box<dyn Read + Send>, Failure> {
-        let file =
-            past_cache(&self.temporary).map_err(|e| failure("reading back", &self.target, &e))?;
+        let file = open(&self.temporary).map_err(|e| failure("reading back", &self.target, &e))?;
         Ok(Box::new(Checked {
             file,
             path: self.target.clone(),
@@ -386,10 +385,10 @@ impl Read for Checked {
     }
 }
 
-/// Opens a file whose clean pages were dropped, so that reading it asks the volume.
-fn past_cache(path: &Path) -> io::Result<File> {
+/// Opens a file to read it from the volume.
+fn open(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
-    let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
+    past_cache(&file, 0);
     Ok(file)
 }
 
