@@ -286,3 +286,15 @@ fn all_at_once_hold_the_same_bytes() {
     let hashes: Vec<_> = done.report.artefacts.iter().map(|a| &a.sha256).collect();
     assert!(hashes.iter().all(|h| *h == hashes[0]));
 }
+
+#[test]
+fn an_image_without_ca_certificates_is_said_with_what_helps() {
+    let mut family = Family::new().with_dav("x", 2);
+    let nothing = family.dir().join("no-certificates").display().to_string();
+    family.runner.env.insert("SSL_CERT_FILE".into(), nothing);
+    family.run("nightly-28950870").assert_failed(
+        1,
+        "HttpFailed",
+        &["CA certificates", "ca-certificates", "SSL_CERT_FILE"],
+    );
+}

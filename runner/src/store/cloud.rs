@@ -135,7 +135,7 @@ fn over_http(operator: Operator) -> Result<Operator, Failure> {
         .connect_timeout(std::time::Duration::from_secs(10))
         .user_agent(concat!("backup-runner/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|e| Failure::other("HttpFailed", format!("the HTTP client can't be made: {e}")))?;
+        .map_err(|e| super::no_client(&e))?;
     let transport = HttpTransporter::new(ReqwestTransport::new(client));
     let context = operator.base_context().with_http_transport(transport);
     Ok(operator.with_context(context))

@@ -156,6 +156,22 @@ pub trait Upload: Send {
     fn publish(&mut self) -> Result<bool, Failure>;
 }
 
+/// No client of HTTP, with its causes: in an image without CA certificates there is none.
+fn no_client(error: &reqwest::Error) -> Failure {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    Failure::other(
+        "HttpFailed",
+        format!(
+            "the HTTP client can't be made: {text}; it needs CA certificates: put the package ca-certificates into the image, or mount a file of them and name it in SSL_CERT_FILE"
+        ),
+    )
+}
+
 /// Key of the object `name` in `directory`.
 fn key_in(directory: &str, name: &str) -> String {
     if directory.is_empty() {

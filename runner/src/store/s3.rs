@@ -131,9 +131,7 @@ fn transport(ca: Option<&str>) -> Result<HttpTransporter, Failure> {
         })?;
         builder = builder.tls_certs_merge(certificates);
     }
-    let client = builder
-        .build()
-        .map_err(|e| Failure::other("HttpFailed", format!("the HTTP client can't be made: {e}")))?;
+    let client = builder.build().map_err(|e| super::no_client(&e))?;
     Ok(HttpTransporter::new(ReqwestTransport::new(client)))
 }
 

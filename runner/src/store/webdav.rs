@@ -62,9 +62,7 @@ impl WebdavStore {
             .read_timeout(STALLED)
             .user_agent(concat!("backup-runner/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|e| {
-                Failure::other("HttpFailed", format!("the HTTP client can't be made: {e}"))
-            })?;
+            .map_err(|e| super::no_client(&e))?;
         Ok(Self {
             client,
             root,
