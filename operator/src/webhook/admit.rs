@@ -141,17 +141,20 @@ pub fn answer(
         _ => None,
     };
     match (endpoint, rules) {
-        (Endpoint::Mutate, Rules::MysqlBackup) => {
+        (Endpoint::Mutate, rules) => {
             let by = request.user_info.username.as_deref().unwrap_or_default();
-            let patch = Value::Array(defaults::patch(object, old, by, now));
-            // What defaults::patch builds is a JSON patch; if it were not, the object passes as
-            // it is, and reconcile fills in the same defaults.
-            match serde_json::from_value(patch) {
+            let patch = match rules {
+                Rules::MysqlBackup => defaults::patch(object, old, by, now),
+                Rules::Family => defaults::signed(object, old, by),
+                Rules::Restore => return response,
+            };
+            // What is built there is a JSON patch; if it were not, the object passes as it is,
+            // and reconcile fills in the same defaults.
+            match serde_json::from_value(Value::Array(patch)) {
                 Ok(patch) => response.clone().with_patch(patch).unwrap_or(response),
                 Err(_) => response,
             }
         }
-        (Endpoint::Mutate, Rules::Restore | Rules::Family) => response,
         (Endpoint::Validate, Rules::MysqlBackup) => rules::check(response, object, old),
         (Endpoint::Validate, Rules::Restore) => restore::check(response, object, old),
         (Endpoint::Validate, Rules::Family) => family::check(response, kind, object),

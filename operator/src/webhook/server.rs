@@ -29,6 +29,8 @@ use crate::context::Clock;
 
 /// Path of the defaulting webhook.
 pub const MUTATE: &str = "/mutate-batch-isekiro-com-v1-mysqlbackup";
+/// Path of the webhook that signs requests on the kinds of gobackup.io.
+pub const MUTATE_GOBACKUP: &str = "/mutate-gobackup-io-v1";
 /// Path of the validating webhook.
 pub const VALIDATE: &str = "/validate-batch-isekiro-com-v1-mysqlbackup";
 /// Path of the validating webhook of Restores.
@@ -60,6 +62,7 @@ pub fn router(clock: Clock, metrics: Metrics) -> Router {
     let app = App { clock, metrics };
     Router::new()
         .route(MUTATE, post(mutate))
+        .route(MUTATE_GOBACKUP, post(mutate))
         .route(VALIDATE, post(validate))
         .route(VALIDATE_RESTORE, post(validate))
         .route(VALIDATE_GOBACKUP, post(validate))

@@ -33,6 +33,18 @@ pub(super) fn patch(
     operations
 }
 
+/// JSON patch operations that sign the requests of `object`, written by `by` over `old`; all else
+/// stays as it was written.
+pub(super) fn signed(object: &DynamicObject, old: Option<&DynamicObject>, by: &str) -> Vec<Value> {
+    let before = object.metadata.annotations.clone().unwrap_or_default();
+    let mut after = before.clone();
+    let by: String = by.chars().take(MAX_BY).collect();
+    requests(old, &by, &mut after);
+    let mut operations = vec![];
+    annotations(object, &before, &after, &mut operations);
+    operations
+}
+
 /// Fields that are absent, or null.
 fn spec(object: &DynamicObject) -> Vec<Value> {
     let Some(spec) = object.data.get("spec").and_then(Value::as_object) else {

@@ -322,3 +322,26 @@ fn a_restore_that_can_never_run_is_refused_when_it_is_made() {
             .starts_with("spec: is missing; a Restore needs at least spec.from")
     );
 }
+
+#[test]
+fn a_request_is_signed_with_the_callers_name_and_nothing_else_is_touched() {
+    let key = Request::annotation_key("7f3a");
+    let request = Request::new(Action::Backup, "7f3a", "the boss", now()).annotation_value();
+    let fields = json!({"spec": {"schedule": {"cron": "0 2 * * *"}}});
+    for (kind, annotations) in [("Backup", json!({})), ("CronBackup", json!({"x": "y"}))] {
+        let mut old = object("gobackup.io", kind, &fields);
+        old["metadata"]["annotations"] = annotations;
+        let mut new = old.clone();
+        new["metadata"]["annotations"][&key] = json!(request);
+        let response = ask(Endpoint::Mutate, &body_of("gobackup.io", kind, &new, &old));
+        let after = patched(&new, &response);
+        let value = after["metadata"]["annotations"][&key].as_str().unwrap();
+        assert_eq!(Request::parse(value).unwrap().by, "alice");
+        let mut rest = after.clone();
+        rest["metadata"]["annotations"][&key] = json!(request);
+        assert_eq!(rest, new);
+        // Somebody else's earlier request keeps its name.
+        let again = ask(Endpoint::Mutate, &body_of("gobackup.io", kind, &new, &new));
+        assert_eq!(patched(&new, &again), new);
+    }
+}
