@@ -173,7 +173,7 @@ pub(crate) struct Doctor {
     /// Have the operator log in to database and store of the objects, from a pod
     #[arg(long)]
     pub(crate) probe: bool,
-    /// Delete what other operators left of these objects: owned CronJobs, finished Jobs and Secrets
+    /// Delete what other operators left: CronJobs, finished Jobs and Secrets of these objects, webhooks nobody answers
     #[arg(long)]
     pub(crate) fix: bool,
     /// Output format

@@ -71,17 +71,21 @@ fn absent_namespace(status: &Status) -> Option<&str> {
     (details.kind == "namespaces").then_some(details.name.as_str())
 }
 
+/// The namespace is not there.
+pub(crate) fn no_namespace(name: &str) -> Error {
+    Error::verbatim(
+        Exit::NotFound,
+        format!("Error from server (NotFound): namespace {name:?} not found"),
+    )
+    .hint(format!(
+        "kubectl create namespace {name}, or correct -n: kubectl get namespaces"
+    ))
+}
+
 fn refused(status: &Status, call: Call<'_>, place: &Place) -> Error {
     match (status.code, call.kind) {
         (404, _) if absent_namespace(status).is_some() => {
-            let name = absent_namespace(status).unwrap_or_default();
-            Error::verbatim(
-                Exit::NotFound,
-                format!("Error from server (NotFound): namespace {name:?} not found"),
-            )
-            .hint(format!(
-                "kubectl create namespace {name}, or correct -n: kubectl get namespaces"
-            ))
+            no_namespace(absent_namespace(status).unwrap_or_default())
         }
         (404, Some(kind)) if !names_object(status) => not_installed(kind, place),
         (404, _) => {

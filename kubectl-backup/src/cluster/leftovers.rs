@@ -1,9 +1,5 @@
 //! What other operators left: found by owner's UID, removed only as it was found.
 
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
-    WebhookClientConfig,
-};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Secret;
@@ -57,13 +53,11 @@ pub(crate) struct Leftover {
     version: String,
 }
 
-/// An operator or webhook that speaks for our groups and is not ours.
+/// A Deployment of an operator that acts on our groups and is not ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stranger {
-    /// The resource, as kubectl names it.
-    pub(crate) resource: &'static str,
-    /// Namespace, where it has one.
-    pub(crate) namespace: Option<String>,
+    /// Its namespace.
+    pub(crate) namespace: String,
     /// Its name.
     pub(crate) name: String,
 }
@@ -214,47 +208,25 @@ impl Cluster {
         }
     }
 
-    /// Deployments of other operators for our kinds, and webhooks for our groups that are not
-    /// ours; what may not be listed is left out.
-    pub(crate) async fn strangers(&self) -> Vec<Stranger> {
-        let all = ListParams::default();
+    /// Deployments of other operators for our kinds that have replicas; or why they could not be
+    /// listed.
+    pub(crate) async fn strangers(&self) -> Result<Vec<Stranger>, String> {
         let deployments: Api<Deployment> = Api::all(self.client.clone());
-        let validating: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
-        let mutating: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
-        let (deployments, validating, mutating) = tokio::join!(
-            deployments.list(&all),
-            validating.list(&all),
-            mutating.list(&all)
-        );
-        let mut found = vec![];
-        for deployment in deployments.map(|l| l.items).unwrap_or_default() {
-            let scaled = deployment.spec.as_ref().and_then(|s| s.replicas) != Some(0);
-            if scaled && is_old_operator(&deployment) {
-                found.extend(stranger("deployment", &deployment.metadata));
-            }
-        }
-        for hook in validating.map(|l| l.items).unwrap_or_default() {
-            let hooks = hook.webhooks.unwrap_or_default();
-            let mut each = hooks.iter().map(|h| (&h.rules, &h.client_config));
-            if each.any(|(rules, client)| is_foreign_hook(rules.as_ref(), client)) {
-                found.extend(stranger("validatingwebhookconfiguration", &hook.metadata));
-            }
-        }
-        for hook in mutating.map(|l| l.items).unwrap_or_default() {
-            let hooks = hook.webhooks.unwrap_or_default();
-            let mut each = hooks.iter().map(|h| (&h.rules, &h.client_config));
-            if each.any(|(rules, client)| is_foreign_hook(rules.as_ref(), client)) {
-                found.extend(stranger("mutatingwebhookconfiguration", &hook.metadata));
-            }
-        }
-        found
+        let list = deployments.list(&ListParams::default()).await;
+        let list = list.map_err(|e| super::webhooks::reason(&e))?;
+        let scaled = |d: &&Deployment| d.spec.as_ref().and_then(|s| s.replicas) != Some(0);
+        let old = list
+            .items
+            .iter()
+            .filter(scaled)
+            .filter(|d| is_old_operator(d));
+        Ok(old.filter_map(|d| stranger(&d.metadata)).collect())
     }
 }
 
-fn stranger(resource: &'static str, metadata: &ObjectMeta) -> Option<Stranger> {
+fn stranger(metadata: &ObjectMeta) -> Option<Stranger> {
     Some(Stranger {
-        resource,
-        namespace: metadata.namespace.clone(),
+        namespace: metadata.namespace.clone()?,
         name: metadata.name.clone()?,
     })
 }
@@ -278,21 +250,4 @@ fn is_old_operator(deployment: &Deployment) -> bool {
                 "gobackup-operator" | "mysqlbackup-operator" | "mysqlbackup-controller"
             )
         })
-}
-
-/// A webhook for one of our groups behind a service that is not our operator's.
-fn is_foreign_hook(rules: Option<&Vec<RuleWithOperations>>, client: &WebhookClientConfig) -> bool {
-    const GROUPS: [&str; 4] = [
-        crds::GROUP,
-        "gobackup.io",
-        "database.gobackup.io",
-        "storage.gobackup.io",
-    ];
-    let ours = rules.into_iter().flatten().any(|rule| {
-        let groups = rule.api_groups.as_deref().unwrap_or_default();
-        groups.iter().any(|g| GROUPS.contains(&g.as_str()))
-    });
-    let service = client.service.as_ref().map(|s| s.name.as_str());
-    ours && !service
-        .is_some_and(|name| name.contains("backup-operator") && !name.contains("gobackup"))
 }

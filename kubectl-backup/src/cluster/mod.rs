@@ -9,6 +9,7 @@ mod objects;
 mod pods;
 mod review;
 mod table;
+mod webhooks;
 
 use std::time::Duration;
 
@@ -19,12 +20,13 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 
 pub(crate) use connect::contexts;
-pub(crate) use fail::{Call, Place};
-pub(crate) use leftovers::{Leftover, What};
+pub(crate) use fail::{Call, Place, no_namespace};
+pub(crate) use leftovers::{Leftover, Stranger, What};
 pub(crate) use object::Object;
 pub(crate) use pods::LogOptions;
 pub(crate) use review::Offers;
 pub(crate) use table::{Change, Event, Query, ServerTable};
+pub(crate) use webhooks::{Answer, Asks, Webhook};
 
 /// A connection to one cluster, as one user, in one namespace.
 #[derive(Clone)]

@@ -4,6 +4,7 @@
 use crds::gobackup::ObjectKey;
 use futures::future::join_all;
 use futures::{Stream, StreamExt};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -93,6 +94,9 @@ impl Cluster {
                 elsewhere.extend(list.items.iter().filter_map(ResourceExt::namespace));
             }
         }
+        if names.is_empty() && self.lacks_namespace().await {
+            return fail::no_namespace(&self.namespace);
+        }
         if let Some(near) = nearest(name, &names) {
             text.push_str(&format!(" Did you mean {near:?}?"));
         }
@@ -102,6 +106,13 @@ impl Cluster {
             text.push_str(&format!(" It also exists in: {}.", elsewhere.join(", ")));
         }
         Error::verbatim(Exit::NotFound, text)
+    }
+
+    /// Whether the namespace is known not to be there. The server says so of writes alone.
+    async fn lacks_namespace(&self) -> bool {
+        let api: Api<Namespace> = Api::all(self.client.clone());
+        let found = api.get_metadata(&self.namespace).await;
+        found.is_err_and(|e| is_missing_object(&e))
     }
 
     /// Full objects of a kind, in chunks; `None` if the kind is not installed.

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Context;
 use crate::cli::{DryRun, Import, StructuredOutput};
+use crate::cluster::no_namespace;
 use crate::error::{Error, Kind, Result};
 use crate::import::{Imported, Wishes, import};
 use crate::ui::Mark;
@@ -134,6 +135,8 @@ async fn apply(context: &Context, args: &Import, imported: &Imported) -> Result<
             match applied {
                 Ok(()) => {}
                 Err(error) if error.kind == Kind::Unreachable => return Err(error),
+                // Every other object would say the same.
+                Err(error) if error == no_namespace(&cluster.namespace) => return Err(error),
                 Err(mut error) => {
                     error.message = format!("{full}: {}", error.message);
                     context.ui.error(&error);

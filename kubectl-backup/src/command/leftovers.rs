@@ -1,7 +1,7 @@
 //! What `doctor` says about other operators at the same objects, and what `--fix` takes away.
 
-use super::Context;
-use crate::cluster::{Cluster, Leftover, Object, What};
+use super::{Context, webhooks};
+use crate::cluster::{Asks, Cluster, Leftover, Object, Stranger, Webhook, What};
 use crate::error::{Error, Result};
 use crate::view::report::{Report, Verdict};
 use crate::view::table::sanitise;
@@ -17,7 +17,9 @@ pub(crate) async fn examine(
     fix: bool,
     report: &mut Report,
 ) -> Result<()> {
-    strangers(cluster, report).await;
+    let mut hidden = strangers(cluster, report).await;
+    let hooks = webhooks::examine(cluster, report, &mut hidden).await;
+    not_looked_at(&hidden, report);
     for object in objects {
         foreign(object, report);
     }
@@ -51,7 +53,7 @@ pub(crate) async fn examine(
         );
     }
     if fix {
-        remove(context, cluster, &found, report).await?;
+        remove(context, cluster, &found, &hooks, report).await?;
     }
     Ok(())
 }
@@ -61,30 +63,37 @@ fn removable(leftover: &Leftover) -> bool {
     leftover.what != What::LiveJob
 }
 
-/// Operators and webhooks that speak for the same kinds: of the cluster, so only told.
-async fn strangers(cluster: &Cluster, report: &mut Report) {
-    for stranger in cluster.strangers().await {
-        let at = stranger
-            .namespace
-            .as_ref()
-            .map(|n| format!(" -n {n}"))
-            .unwrap_or_default();
-        let name = format!("{}/{}", stranger.resource, stranger.name);
-        if stranger.resource == "deployment" {
-            let remedy = format!("kubectl{at} scale {name} --replicas=0");
-            report.add(
-                Verdict::Bad,
-                format!("another operator: {name}{at} acts on the same kinds"),
-                Some(&remedy),
-            );
-        } else {
-            let remedy = format!("kubectl delete {} {}", stranger.resource, stranger.name);
-            report.add(
-                Verdict::Attention,
-                format!("webhook: {name} of another operator judges the same kinds"),
-                Some(&remedy),
-            );
-        }
+/// Operators that act on the same kinds: of the cluster, so only told. Returns what could not be
+/// listed, with the reason.
+async fn strangers(cluster: &Cluster, report: &mut Report) -> Vec<(&'static str, String)> {
+    let found = match cluster.strangers().await {
+        Ok(found) => found,
+        Err(why) => return vec![("deployments", why)],
+    };
+    for Stranger { namespace, name } in found {
+        let remedy = format!("kubectl -n {namespace} scale deployment/{name} --replicas=0");
+        report.add(
+            Verdict::Bad,
+            format!("another operator: deployment/{name} -n {namespace} acts on the same kinds"),
+            Some(&remedy),
+        );
+    }
+    vec![]
+}
+
+/// A line a reason.
+fn not_looked_at(hidden: &[(&'static str, String)], report: &mut Report) {
+    let mut reasons: Vec<&String> = hidden.iter().map(|(_, why)| why).collect();
+    reasons.dedup();
+    for reason in reasons {
+        let of = hidden.iter().filter(|(_, why)| why == reason);
+        let resources: Vec<&str> = of.map(|(resource, _)| *resource).collect();
+        let (resources, why) = (resources.join(", "), sanitise(reason));
+        report.add(
+            Verdict::Open,
+            format!("other operators: not looked at: {resources} ({why})"),
+            Some("have someone run it who may list them in all namespaces"),
+        );
     }
 }
 
@@ -131,32 +140,71 @@ async fn found(cluster: &Cluster, objects: &[Object], report: &mut Report) -> Ve
     all
 }
 
-/// Removes what belongs to the objects, under the caller's rights and with consent.
+/// Removes what belongs to the objects and the webhooks of the old installation, under the caller's
+/// rights and with consent; says of each webhook that stays why.
 async fn remove(
     context: &Context,
     cluster: &Cluster,
     found: &[Leftover],
+    hooks: &[Webhook],
     report: &mut Report,
 ) -> Result<()> {
     let goes: Vec<&Leftover> = found.iter().filter(|l| removable(l)).collect();
-    if goes.is_empty() {
+    let mut silenced = vec![];
+    for hook in hooks {
+        match webhooks::kept(hook) {
+            None => silenced.push(hook),
+            Some(why) => report.add(
+                Verdict::Open,
+                format!("fix: {} left: {why}", webhooks::name(hook)),
+                None,
+            ),
+        }
+    }
+    if goes.is_empty() && silenced.is_empty() {
         report.add(Verdict::Good, "fix: nothing to remove", None);
         return Ok(());
     }
-    let names: Vec<String> = goes
+    let mut acts: Vec<String> = vec![];
+    let (conversions, configurations): (Vec<&Webhook>, Vec<&Webhook>) =
+        silenced.iter().partition(|h| h.asks == Asks::Conversion);
+    let owned = goes
         .iter()
-        .map(|l| format!("{}/{}", l.what.resource(), l.name))
+        .map(|l| format!("{}/{}", l.what.resource(), l.name));
+    let deleted: Vec<String> = owned
+        .chain(configurations.into_iter().map(webhooks::name))
         .collect();
-    let text = format!("This would delete {}.", names.join(", "));
+    if !deleted.is_empty() {
+        acts.push(format!("delete {}", deleted.join(", ")));
+    }
+    if !conversions.is_empty() {
+        let names: Vec<String> = conversions.into_iter().map(webhooks::name).collect();
+        acts.push(format!("end the conversion of {}", names.join(", ")));
+    }
+    let text = format!("This would {}.", acts.join(" and "));
     if !context.ui.confirm(&text)? {
         return Err(Error::usage("cancelled; nothing was changed"));
     }
     for leftover in goes {
         let name = format!("{}/{}", leftover.what.resource(), leftover.name);
-        match cluster.remove(leftover).await {
-            Ok(()) => report.add(Verdict::Good, format!("fix: {name} removed"), None),
-            Err(error) => report.failed(Verdict::Bad, &format!("fix: {name}"), &error),
-        }
+        let done = cluster.remove(leftover).await;
+        tell(report, &name, "removed", done);
+    }
+    for hook in silenced {
+        let done = cluster.silence(hook).await;
+        let what = if hook.asks == Asks::Conversion {
+            "converts no more"
+        } else {
+            "removed"
+        };
+        tell(report, &webhooks::name(hook), what, done);
     }
     Ok(())
+}
+
+fn tell(report: &mut Report, name: &str, what: &str, done: Result<()>) {
+    match done {
+        Ok(()) => report.add(Verdict::Good, format!("fix: {name} {what}"), None),
+        Err(error) => report.failed(Verdict::Bad, &format!("fix: {name}"), &error),
+    }
 }

@@ -34,6 +34,7 @@ mod top;
 mod verify;
 mod version;
 mod wait;
+mod webhooks;
 mod wizard;
 
 use crate::cli::{Change, ChangeOutput, Cli, Connection, Global, Verb};

@@ -309,6 +309,32 @@ fn a_namespace_that_is_not_there_is_named_with_what_to_type() {
 }
 
 #[test]
+fn a_name_in_a_namespace_that_is_not_there_says_that_the_namespace_is_missing() {
+    for args in [
+        &["describe", "shop"][..],
+        &["run-now", "shop"],
+        &["runs", "shop"],
+        &["suspend", "shop"],
+        &["export", "shop"],
+    ] {
+        let fake = Fake::start();
+        let text = "namespaces \"nowhere\" not found";
+        let gone = super::fake::status(404, "NotFound", text, "nowhere");
+        fake.deny_path("/api/v1/namespaces/nowhere", 404, gone);
+        let ran = Config::new(&fake).run(&[args, &["-n", "nowhere"]].concat());
+        assert_eq!(ran.code, Some(5), "{args:?}: {ran:?}");
+        assert_eq!(
+            ran.err.lines().collect::<Vec<_>>(),
+            [
+                "Error from server (NotFound): namespace \"nowhere\" not found",
+                "Hint: kubectl create namespace nowhere, or correct -n: kubectl get namespaces",
+            ],
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
 fn a_server_dry_run_stores_nothing() {
     let fake = Fake::start();
     let config = Config::new(&fake);

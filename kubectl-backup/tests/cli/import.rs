@@ -218,3 +218,21 @@ fn a_server_that_is_gone_is_said_once() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(8), ""), "{ran:?}");
     assert_eq!(ran.err.lines().count(), 1, "{ran:?}");
 }
+
+#[test]
+fn a_namespace_that_is_not_there_is_said_once() {
+    let (fake, config, path) = two();
+    let text = "namespaces \"prod\" not found";
+    let mut gone = status(404, "NotFound", text, "prod");
+    gone["details"]["kind"] = json!("namespaces");
+    fake.deny(axum::http::Method::PATCH, 404, gone);
+    let ran = config.run(&["import", &path, "--apply"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(5), ""), "{ran:?}");
+    assert_eq!(
+        ran.err.lines().collect::<Vec<_>>(),
+        [
+            "Error from server (NotFound): namespace \"prod\" not found",
+            "Hint: kubectl create namespace prod, or correct -n: kubectl get namespaces",
+        ]
+    );
+}

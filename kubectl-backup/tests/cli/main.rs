@@ -27,6 +27,7 @@ mod run_now;
 mod schedule;
 mod suspend;
 mod terminal;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
