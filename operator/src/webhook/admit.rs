@@ -146,8 +146,11 @@ pub fn answer(
             let patch = match rules {
                 Rules::MysqlBackup => defaults::patch(object, old, by, now),
                 Rules::Family => defaults::signed(object, old, by),
-                Rules::Restore => return response,
+                Rules::Restore => vec![],
             };
+            if patch.is_empty() && rules != Rules::MysqlBackup {
+                return response;
+            }
             // What is built there is a JSON patch; if it were not, the object passes as it is,
             // and reconcile fills in the same defaults.
             match serde_json::from_value(Value::Array(patch)) {

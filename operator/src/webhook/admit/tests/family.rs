@@ -342,6 +342,6 @@ fn a_request_is_signed_with_the_callers_name_and_nothing_else_is_touched() {
         assert_eq!(rest, new);
         // Somebody else's earlier request keeps its name.
         let again = ask(Endpoint::Mutate, &body_of("gobackup.io", kind, &new, &new));
-        assert_eq!(patched(&new, &again), new);
+        assert!(again["patch"].is_null());
     }
 }
