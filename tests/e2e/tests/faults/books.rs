@@ -14,9 +14,14 @@ pub(crate) fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(e2e::wait::unix_seconds(), 0).unwrap()
 }
 
+/// The kind of most herds.
+pub(crate) const MYSQL: (&str, &str) = ("MysqlBackup", "mysqlbackups.batch.isekiro.com");
+
 /// Objects that come due each minute.
 pub(crate) struct Herd<'a> {
     pub(crate) ns: &'a Namespace,
+    /// Their kind, and its resource.
+    pub(crate) kind: (&'static str, &'static str),
     pub(crate) names: Vec<String>,
 }
 
@@ -71,13 +76,13 @@ impl Herd<'_> {
             Some(list["items"].as_array()?.clone())
         };
         // Jobs last: what the books name as started is among them.
-        let (objects, jobs) = (items("mysqlbackups.batch.isekiro.com")?, items("jobs")?);
+        let (objects, jobs) = (items(self.kind.1)?, items("jobs")?);
         let of = |name: &String| {
             let object = objects.iter().find(|o| o["metadata"]["name"] == **name)?;
             let status = &object["status"];
             let total = |field: &str| status["totals"][field].as_i64().unwrap_or(0);
             let mut counted = BTreeMap::new();
-            for job in owned_by(&jobs, "MysqlBackup", name) {
+            for job in owned_by(&jobs, self.kind.0, name) {
                 // A Job that lists the store, or was asked for, has none.
                 let slot = job["metadata"]["annotations"][SCHEDULED_AT].as_str();
                 if let Some(slot) = slot.and_then(parse_rfc3339) {

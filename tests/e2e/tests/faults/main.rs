@@ -10,9 +10,10 @@
 
 mod books;
 mod many;
+mod node;
 mod volume;
 
-use books::{Herd, Line};
+use books::{Herd, Line, MYSQL};
 use e2e::objects::quick;
 use e2e::{cluster, eventually};
 use serde_json::json;
@@ -123,7 +124,11 @@ fn at_a_slot(lines: &mut Vec<Line>) {
     ns.apply(&manifests.join("---\n"));
     let nodes = cluster().get(&["nodes"]).unwrap();
     let node = nodes["items"][0]["metadata"]["name"].as_str().unwrap();
-    let herd = Herd { ns: &ns, names };
+    let herd = Herd {
+        ns: &ns,
+        kind: MYSQL,
+        names,
+    };
     let mut row = |fault, seconds, breaks: &dyn Fn(), mends: &dyn Fn()| {
         let line = herd.fault(fault, seconds, breaks, mends);
         line.show();
@@ -193,6 +198,7 @@ fn each_fault_loses_and_doubles_nothing() {
     Line::heading();
     at_a_slot(&mut lines);
     lines.push(volume::full());
+    lines.push(node::full());
     lines.push(many::killed_among_ten_thousand());
     let bad = |l: &&Line| l.lost != 0 || l.doubled != 0;
     let bad: Vec<&str> = lines.iter().filter(bad).map(|l| l.fault).collect();

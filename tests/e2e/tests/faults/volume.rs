@@ -6,13 +6,13 @@ use e2e::database::{BACKUP_PASSWORD, BACKUP_USER, HOST, database};
 use e2e::{Namespace, cluster, wait_for};
 use serde_json::Value;
 
-use crate::books::{Herd, Line, now};
+use crate::books::{Herd, Line, MYSQL, now};
 use crate::testbed;
 
 const NAME: &str = "shop";
 
 /// Half a megabyte that no codec makes smaller.
-const DATA: &str = "create database if not exists wide;
+pub(crate) const DATA: &str = "create database if not exists wide;
 use wide;
 create or replace table t (bytes blob);
 insert into t select random_bytes(1024) from seq_1_to_512;";
@@ -106,6 +106,7 @@ spec:
     let good = wait_for("a good run", 300, || run(&ns, "Succeeded"));
     let herd = Herd {
         ns: &ns,
+        kind: MYSQL,
         names: vec![NAME.into()],
     };
     let (mut mended, mut failure) = (now(), Value::Null);
