@@ -90,7 +90,7 @@ fn time_to_create(ns: &Namespace) -> Duration {
     create(ns, "0 0 29 2 *", OBJECTS / 20);
     let took = now() - begun;
     delete(ns, BACKUPS);
-    took * 30 + Duration::minutes(2)
+    took * 60 + Duration::minutes(2)
 }
 
 /// Deletes all of them; there is nothing that would collect what they own.
