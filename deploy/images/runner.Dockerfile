@@ -1,5 +1,5 @@
-# The program in backup Jobs, with the database clients it drives, and the MariaDB server that verifications by restore
-# fill and throw away (mariadb-server-core: the server alone). `make docker-build` links the program statically and puts
+# The program in backup Jobs, with the database clients it drives, and the servers that verifications by restore fill and
+# throw away: MariaDB's (mariadb-server-core: the server alone), PostgreSQL's and Redis's. `make docker-build` links the program statically and puts
 # it into the build context, so that this file builds unchanged with docker and with buildah.
 
 # MySQL's own client, which bookworm lacks: from sid with the libraries it links to, in a directory of its own. Packages
@@ -25,7 +25,15 @@ RUN apt-get update \
 FROM debian:bookworm-slim
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends mariadb-client mariadb-server-core postgresql-client redis-tools etcd-client lzip lzop ncompress ca-certificates tzdata zstd \
- && rm -rf /var/lib/apt/lists/*
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
+# PostgreSQL's server, without the compiler of its JIT and without a cluster; the name service by which initdb runs as a
+# user without a name. The program of redis-tools is Redis's server under the server's name.
+RUN mkdir -p /etc/postgresql-common && echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf \
+ && apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends postgresql libnss-wrapper \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /usr/lib/*/libLLVM-* /usr/lib/*/libz3.so.* /usr/lib/postgresql/*/lib/bitcode \
+      /usr/lib/postgresql/*/lib/llvmjit* /usr/share/i18n /var/log/postgresql /var/lib/postgresql \
+ && ln -s redis-check-rdb /usr/bin/redis-server && redis-server --version && /usr/lib/postgresql/*/bin/postgres --version
 COPY --from=mysql /opt/mysql /opt/mysql
 # Where the client looks for the plugins of users from before MySQL 9.
 COPY --from=mysql /opt/mysql/plugin /usr/lib/mysql/plugin
