@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gobackup::definition::{API_VERSION, GROUP, VERSION};
 use crate::mysql_backup::{
-    ConcurrencyPolicy, ImagePullPolicy, Notification, PodMetadata, SecretKeyRef,
+    ConcurrencyPolicy, Decryption, ImagePullPolicy, Notification, PodMetadata, SecretKeyRef, Verify,
 };
 use crate::schedule::DstPolicy;
 use crate::status::ScheduleStatus;
@@ -364,6 +364,12 @@ pub struct JobOptions {
     /// What dumps, packs and stores: native, the runner itself, or gobackup, whose archive the runner reads back before the run is good. Unset means the operator's own, which is native unless it is told otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<RunEngine>,
+    /// The key that opens what was encrypted to age recipients, for verification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decryption: Option<Decryption>,
+    /// How archives are verified beyond the read back of each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Verify>,
 }
 
 /// Status: the original's fields in name and meaning, and the engine's.

@@ -7,7 +7,7 @@ use std::fmt;
 use crate::labels::PREFIX;
 use k8s_openapi::api::core::v1::{Volume, VolumeMount};
 
-use crate::mysql_backup::{Destination, MysqlBackupSpec, PodMetadata, VolumeDestination};
+use crate::mysql_backup::{Destination, MysqlBackupSpec, PodMetadata, Verify, VolumeDestination};
 use crate::names::MAX_NAME;
 use crate::restore::{RestoreSpec, from_archive, kind_of};
 use crate::schedule::{Schedule, parse_go_duration};
@@ -320,6 +320,21 @@ fn volume_destination(path: &str, volume: &VolumeDestination, found: &mut Vec<Pr
     {
         found.push(Problem::new(format!("{path}.path"), "may not hold `..`"));
     }
+}
+
+/// Every mistake of a verification at `path` that would keep it from running.
+pub fn verify(path: &str, verify: &Verify) -> Vec<Problem> {
+    let mut found = vec![];
+    if let Some(every) = verify.every.filter(|e| *e < 1) {
+        found.push(Problem::new(
+            format!("{path}.every"),
+            format!("must be 1 or more, is {every}"),
+        ));
+    }
+    if let Some(volume) = &verify.volume {
+        volume_destination(&format!("{path}.volume"), volume, &mut found);
+    }
+    found
 }
 
 /// What is allowed but risky: shown at admission and by the plugin.

@@ -2,6 +2,7 @@
 //! through the same reader, and compared with the manifest that was made from the dump itself. A
 //! live database that changed during the dump never makes a good backup look bad.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ pub fn verify(
     manifest: &Manifest,
 ) -> Result<String, Failure> {
     context.reporter.phase("Verifying");
-    let scratch = Scratch::start(context)?;
+    let scratch = Scratch::start(context, "spec.verify.volume")?;
     let clients = Clients::find(&context.settings)?;
     let flavour = Some(Flavour::MariaDb);
     let sql = clients.sql(flavour).ok_or_else(|| {
@@ -71,28 +72,13 @@ pub fn verify(
             ),
         ));
     }
-    let restored = scratch.dump(context, clients.dump(flavour)?, manifest)?;
+    let restored = scratch.dump(context, clients.dump(flavour)?, &manifest.arguments)?;
     compare(manifest, &restored)
 }
 
 /// Compares what was restored with the manifest; names the first tables that differ.
 fn compare(manifest: &Manifest, restored: &Summary) -> Result<String, Failure> {
-    let mut differences: Vec<String> = vec![];
-    for table in &manifest.tables {
-        let there = |t: &&Table| t.name == table.name && t.database == table.database;
-        let name = format!("{}.{}", table.database, table.name);
-        match restored.tables.iter().find(there) {
-            None => differences.push(format!("table {name} is missing")),
-            Some(t) if t.rows != table.rows => differences.push(format!(
-                "table {name} has {} rows instead of {}",
-                t.rows, table.rows
-            )),
-            Some(t) if t.hash != table.hash => {
-                differences.push(format!("table {name} has {} rows but other values", t.rows));
-            }
-            Some(_) => {}
-        }
-    }
+    let mut differences = differences(&manifest.tables, &restored.tables);
     for (what, expected, found) in [
         ("views", manifest.views, restored.views),
         ("triggers", manifest.triggers, restored.triggers),
@@ -110,31 +96,72 @@ fn compare(manifest: &Manifest, restored: &Summary) -> Result<String, Failure> {
             manifest.tables.len()
         ));
     }
-    let more = differences.len().saturating_sub(3);
-    differences.truncate(3);
-    let more = if more > 0 {
-        format!("; and {more} more")
-    } else {
-        String::new()
+    Err(differs(&manifest.key, &differences))
+}
+
+/// Tables that are missing, or have other rows, in words.
+pub(crate) fn differences(expected: &[Table], found: &[Table]) -> Vec<String> {
+    let by_name: HashMap<_, _> = found.iter().map(|t| ((&t.database, &t.name), t)).collect();
+    let mut differences = vec![];
+    for table in expected {
+        let name = match table.database.as_str() {
+            "" => table.name.clone(),
+            database => format!("{database}.{}", table.name),
+        };
+        match by_name.get(&(&table.database, &table.name)) {
+            None => differences.push(format!("table {name} is missing")),
+            Some(t) if t.rows != table.rows => differences.push(format!(
+                "table {name} has {} rows instead of {}",
+                t.rows, table.rows
+            )),
+            Some(t) if t.hash != table.hash => {
+                differences.push(format!("table {name} has {} rows but other values", t.rows));
+            }
+            Some(_) => {}
+        }
+    }
+    differences
+}
+
+/// The failure of a restore that differs; it names the first of the differences.
+pub(crate) fn differs(what: &str, differences: &[String]) -> Failure {
+    let shown = differences.len().min(3);
+    let more = match differences.len() - shown {
+        0 => String::new(),
+        more => format!("; and {more} more"),
     };
-    Err(Failure::verification(
+    let shown = differences[..shown].join("; ");
+    Failure::verification(
         "RestoreDiffers",
-        format!(
-            "a restore of {} differs: {}{more}",
-            manifest.key,
-            differences.join("; ")
-        ),
-    ))
+        format!("a restore of {what} differs: {shown}{more}"),
+    )
+}
+
+/// Where scratch servers keep their data: the volume that is mounted for them, or where it is not,
+/// the system's directory for temporary files.
+pub(crate) fn root() -> PathBuf {
+    let root = Path::new(VOLUME);
+    if root.is_dir() {
+        root.to_owned()
+    } else {
+        std::env::temp_dir()
+    }
 }
 
 /// A server of its own in a directory of its own; both are gone when it is dropped.
-struct Scratch {
+pub(crate) struct Scratch {
     directory: PathBuf,
     server: Option<Child>,
+    /// Field of the spec that gives it its volume.
+    volume: &'static str,
 }
 
 impl Scratch {
-    fn start(context: &Context) -> Result<Self, Failure> {
+    /// Makes its data and starts it; `volume` is the field of the spec that gives it room.
+    ///
+    /// # Errors
+    /// The image has no such server, or there is no room.
+    pub(crate) fn start(context: &Context, volume: &'static str) -> Result<Self, Failure> {
         let find = |name: &str| {
             let path = &context.settings.path;
             path.iter().map(|d| d.join(name)).find(|p| p.is_file()).ok_or_else(|| {
@@ -144,25 +171,17 @@ impl Scratch {
             })
         };
         let (install, server) = (find("mariadb-install-db")?, find("mariadbd")?);
-        let root = Path::new(VOLUME);
-        let root = if root.is_dir() {
-            root.to_owned()
-        } else {
-            std::env::temp_dir()
-        };
-        let directory = root.join(format!("scratch-{}", context.nonce));
+        let directory = root().join(format!("scratch-{}", context.nonce));
         std::fs::create_dir(&directory).map_err(|e| {
             Failure::other(
                 "ScratchFailed",
-                format!(
-                    "{} can't be made ({e}): set spec.verify.volume",
-                    directory.display()
-                ),
+                format!("{} can't be made ({e}): set {volume}", directory.display()),
             )
         })?;
         let mut scratch = Self {
             directory,
             server: None,
+            volume,
         };
         scratch.install(&install)?;
         scratch.server = Some(scratch.launch(&server)?);
@@ -199,7 +218,10 @@ impl Scratch {
         }
         Err(Failure::other(
             "ScratchFailed",
-            "the scratch server's data directory can't be made: give spec.verify.volume more space",
+            format!(
+                "the scratch server's data directory can't be made: give {} more space",
+                self.volume
+            ),
         ))
     }
 
@@ -234,7 +256,7 @@ impl Scratch {
     }
 
     /// Arguments of a client that speaks to it.
-    fn arguments(&self) -> Vec<String> {
+    pub(crate) fn arguments(&self) -> Vec<String> {
         vec![
             "--no-defaults".to_owned(),
             format!("--socket={}", self.socket().display()),
@@ -242,7 +264,11 @@ impl Scratch {
         ]
     }
 
-    fn wait(&self, context: &Context, client: &Client) -> Result<(), Failure> {
+    /// Waits until it answers.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(crate) fn wait(&self, context: &Context, client: &Client) -> Result<(), Failure> {
         let deadline = Instant::now() + START;
         loop {
             context.check()?;
@@ -266,12 +292,15 @@ impl Scratch {
         }
     }
 
-    /// Dumps it as the manifest's dump was made, but for options that need a binlog.
-    fn dump(
+    /// Dumps it as the dump with these arguments was made, but for options that need a binlog.
+    ///
+    /// # Errors
+    /// The client fails.
+    pub(crate) fn dump(
         &self,
         context: &Context,
         client: &Client,
-        manifest: &Manifest,
+        arguments: &[String],
     ) -> Result<Summary, Failure> {
         const OF_THE_SOURCE: [&str; 5] = [
             "--master-data",
@@ -281,8 +310,7 @@ impl Scratch {
             "--gtid",
         ];
         let mut args = self.arguments();
-        let kept = manifest
-            .arguments
+        let kept = arguments
             .iter()
             .filter(|a| !OF_THE_SOURCE.iter().any(|o| a.starts_with(o)));
         args.extend(kept.cloned());

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// CamelCase words of the source that are no reasons.
-const OTHER_WORDS: [&str; 13] = [
+const OTHER_WORDS: [&str; 14] = [
     "IsTruncated",
     "LastModified",
     "MariaDB",
@@ -18,6 +18,7 @@ const OTHER_WORDS: [&str; 13] = [
     "NextKeyMarker",
     "NextPartNumberMarker",
     "NextUploadIdMarker",
+    "PostgreSQL",
     "ReadingBack",
     "StatusCode",
     "StatusMessage",

@@ -18,6 +18,7 @@ pub mod resolve;
 pub mod run;
 pub mod s3_family;
 pub mod storages;
+pub mod verify;
 mod words;
 
 pub use plan::{Credential, Plan};

@@ -15,7 +15,7 @@ use super::definition::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
 use super::fields::{Merged, merge};
 use super::plan::{Compress, Credential, Encrypt, Plan};
 use super::words::{as_postgresql, as_s3, problem, text};
-use super::{archive, databases, engine, storages};
+use super::{archive, databases, engine, storages, verify};
 
 /// An object that a Backup may refer to, in the Backup's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -294,6 +294,7 @@ pub(super) fn judge(
         }
     }
     engine::check(body, &plan, &mut bad.problems, &mut warnings);
+    warnings.extend(verify::warnings(body, &plan));
     if merged.persistence {
         warnings.push(
             "spec.persistence has no effect: what is kept is read from the storages".to_owned(),

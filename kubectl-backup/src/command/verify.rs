@@ -1,4 +1,5 @@
-//! `verify`: has a stored artefact read again and compared with its manifest, by a Job.
+//! `verify`: has a stored artefact read again and compared with its manifest, or restored into a
+//! scratch server, by a Job.
 
 use crds::request::{Action, Options};
 
@@ -32,6 +33,7 @@ pub(crate) async fn run(context: &Context, args: &Verify) -> Result<()> {
     };
     let options = Options {
         run: run.clone(),
+        mode: args.restore.then(|| "Restore".to_owned()),
         ..Options::default()
     };
     let id = ask(context, &cluster, &object, Action::Verify, options).await?;

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Volume, VolumeMount};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::engine::{Object, Seed};
-use crate::mysql_backup::build_job;
+use crate::mysql_backup::{build_job, scratch_server};
 use crate::pods::in_client_image;
 
 /// Name of the work directory's volume.
@@ -58,7 +58,14 @@ pub(super) fn build(
         .image
         .clone()
         .unwrap_or_else(|| images.runner.to_owned());
-    let files = files(resolved.plan);
+    let mut plan = resolved.plan;
+    if scratch_server(seed) {
+        // What a dump holds is run by a server in this pod: no database's key is near it.
+        for database in &mut plan.databases {
+            (database.username, database.password, database.uri) = (None, None, None);
+        }
+    }
+    let files = files(plan);
     let mut spec = pod_options(body, &options);
     spec.volumes.extend(files.volumes);
     spec.volume_mounts.extend(files.mounts);
@@ -70,10 +77,21 @@ pub(super) fn build(
         ..VolumeMount::default()
     });
     let mut job = build_job(object, "gobackup.io/v1", &spec, seed, &image)?;
-    add_plan(&mut job, files.plan, &options, gobackup.is_some())?;
+    // The image that has the clients has their servers, or none has.
+    let servers = options
+        .client_image
+        .clone()
+        .filter(|i| scratch_server(seed) && !i.is_empty());
+    add_plan(
+        &mut job,
+        files.plan,
+        &options,
+        gobackup.is_some(),
+        servers.clone(),
+    )?;
     add_inline(&mut job, files.annotations);
     let pod = job.spec.as_mut().and_then(|s| s.template.spec.as_mut());
-    if let (Some(image), Some(pod)) = (gobackup, pod) {
+    if let (Some(image), Some(pod)) = (gobackup.or(servers), pod) {
         in_client_image(pod, &image);
     }
     Ok(job)
@@ -119,6 +137,8 @@ fn pod_options(body: &BackupBody, options: &JobOptions) -> MysqlBackupSpec {
         backoff_limit: o.backoff_limit,
         active_deadline_seconds: o.active_deadline_seconds,
         startup_deadline_seconds: o.startup_deadline_seconds,
+        decryption: o.decryption,
+        verify: o.verify,
         termination_grace_period_seconds: o.termination_grace_period_seconds,
         notifications: body
             .spec
@@ -146,6 +166,7 @@ fn add_plan(
     plan: Plan<String>,
     options: &JobOptions,
     gobackup: bool,
+    servers: Option<String>,
 ) -> Result<(), String> {
     let zone = options
         .env
@@ -170,6 +191,7 @@ fn add_plan(
         .replace("$$", "$");
     let mut run: RunSpec = serde_json::from_str(&text).map_err(|e| format!("run spec: {e}"))?;
     (run.source, run.destination) = (None, None);
+    run.client_image = run.client_image.or(servers);
     let spec = FamilyRunSpec {
         run,
         plan,

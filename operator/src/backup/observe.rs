@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crds::backup::BackupBody;
 use crds::gobackup::fields::merge;
 use crds::labels;
-use crds::mysql_backup::ConcurrencyPolicy;
+use crds::mysql_backup::{ConcurrencyPolicy, VerifyMode};
 use crds::schedule::Schedule;
-use crds::validate::Problem;
+use crds::validate::{self, Problem};
 use serde_json::{Value, json};
 
 use super::Which;
@@ -67,6 +67,12 @@ pub(crate) fn settings(
         }
     }
     let job = body.spec.as_ref().and_then(|s| s.job.as_ref());
+    let verify = job.and_then(|j| j.verify.as_ref());
+    problems.extend(
+        verify
+            .iter()
+            .flat_map(|v| validate::verify("spec.job.verify", v)),
+    );
     let notifications = body.spec.as_ref().map(|s| s.notifications.clone());
     let notifications = notifications.unwrap_or_default();
     let limit = |value: Option<i64>, default: i64| {
@@ -90,7 +96,9 @@ pub(crate) fn settings(
         startup_deadline: job
             .and_then(|j| j.startup_deadline_seconds)
             .unwrap_or(STARTUP),
-        verify_every: None,
+        verify_every: verify
+            .filter(|v| v.mode == VerifyMode::Restore)
+            .map(|v| v.every.unwrap_or(1).max(1)),
         notices: Wanted::of(&notifications, job.is_some_and(|j| has_bot(&j.env))),
         own_image: true,
     };

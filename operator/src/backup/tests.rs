@@ -802,3 +802,107 @@ fn what_gobackup_can_not_do_is_a_condition_before_the_first_run() {
         condition.message
     );
 }
+
+fn verification(kind: &Backups, spec: &Value) -> Job {
+    let object = Object {
+        kind: "Backup".into(),
+        namespace: "app".into(),
+        name: "nightly".into(),
+        uid: "u-1".into(),
+        ..Object::default()
+    };
+    let mut seed = Seed::new("nightly-v-x", Trigger::Manual);
+    seed.action = Action::Verify;
+    seed.options.run = Some("nightly-28942560".into());
+    seed.options.mode = Some("Restore".into());
+    kind.job(&object, spec, &seed).unwrap()
+}
+
+/// A verification by restore has room of its own, the age identity, and no key of a database.
+#[test]
+fn an_archive_is_verified_by_restore_in_a_job_of_its_own() {
+    let verify = json!({
+        "mode": "Restore", "every": 2, "resources": {"limits": {"memory": "2Gi"}},
+        "volume": {"ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "20Gi"}}}}}},
+    });
+    let (kind, spec) = with_job(json!({
+        "verify": verify, "resources": {"limits": {"memory": "1Gi"}},
+        "decryption": {"age": {"identitySecretKeyRef": {"name": "age", "key": "identity"}}},
+    }));
+    let (settings, problems) = kind.read(&spec, &BTreeMap::new()).unwrap();
+    assert_eq!((settings.verify_every, problems), (Some(2), vec![]));
+    let made = verification(&kind, &spec);
+    insta::assert_snapshot!("verify", serde_yaml::to_string(&made).unwrap());
+    let databases = told(&job(&kind, &spec))["plan"]["databases"].to_string();
+    assert!(databases.contains("/password"), "{databases}");
+    assert!(
+        !told(&made)["plan"]["databases"]
+            .to_string()
+            .contains("/password")
+    );
+    // Without the field it runs on request, with room on the node.
+    let (kind, spec) = with_job(json!({}));
+    assert_eq!(
+        kind.read(&spec, &BTreeMap::new()).unwrap().0.verify_every,
+        None
+    );
+    let made = verification(&kind, &spec);
+    let volumes = pod(&made).volumes.as_ref().unwrap();
+    assert!(
+        volumes
+            .iter()
+            .any(|v| v.name == "backup-verify" && v.empty_dir.is_some())
+    );
+}
+
+/// The servers are those of the image that has the clients; gobackup's has none.
+#[test]
+fn a_verification_runs_where_the_servers_are() {
+    let (kind, spec) = with_job(json!({"clientImage": "postgres:17"}));
+    let made = verification(&kind, &spec);
+    assert_eq!(
+        pod(&made).containers[0].image.as_deref(),
+        Some("postgres:17")
+    );
+    assert_eq!(told(&made)["clientImage"], "postgres:17");
+    assert!(pod(&made).init_containers.is_some());
+    let (kind, spec) = with_job(json!({"clientImage": "postgres:17", "engine": "gobackup"}));
+    let made = verification(&kind, &spec);
+    assert_eq!(pod(&made).containers[0].image.as_deref(), Some("runner:v1"));
+    assert_eq!(told(&made)["clientImage"], Value::Null);
+}
+
+#[test]
+fn a_verification_that_can_not_run_is_told_at_once() {
+    let (kind, spec) = with_job(json!({"verify": {"mode": "Restore", "every": 0, "volume": {}}}));
+    let problems = kind.read(&spec, &BTreeMap::new()).unwrap().1;
+    let paths: Vec<&str> = problems.iter().map(|p| p.path.as_str()).collect();
+    assert_eq!(paths, ["spec.job.verify.every", "spec.job.verify.volume"]);
+    let policy = crate::policy::Policy {
+        forbid_host_path: true,
+        ..crate::policy::Policy::default()
+    };
+    let node = json!({"verify": {"mode": "Restore", "volume": {"hostPath": {"path": "/etc"}}}});
+    let (kind, spec) = with_job(node);
+    let found = policy.check(pod(&verification(&kind, &spec)), "runner:v1");
+    assert_eq!(found.len(), 1, "{found:?}");
+    // A dump that nobody restores never passes.
+    let (kind, mut spec) = with_job(json!({"verify": {"mode": "Restore"}}));
+    let all = json!({"type": "postgresql", "config": {"host": "h", "username": "u", "all_databases": true}});
+    let documents = documents();
+    let mine = documents
+        .iter()
+        .find(|d| d.types.as_ref().unwrap().kind == "Database")
+        .unwrap();
+    let mut every = mine.clone();
+    every.metadata.name = Some("everything".into());
+    every.data["spec"] = all;
+    kind.set_reference(&every, false);
+    spec["body"]["spec"]["databaseRefs"] = json!([{"name": "everything"}]);
+    let condition = &kind.conditions(&spec)[0];
+    assert!(
+        condition.message.contains("the verification never passes"),
+        "{}",
+        condition.message
+    );
+}

@@ -138,9 +138,10 @@ fn waiting(status: &ScheduleStatus) -> u32 {
     u32::try_from(status.runs.iter().filter(waits).count()).unwrap_or(u32::MAX)
 }
 
-/// `spec.verify`: how often artefacts are verified by restore.
+/// `spec.verify`, of a Backup `spec.job.verify`: how often artefacts are verified by restore.
 fn verify_every(spec: &Value) -> u32 {
-    let Some(verify) = spec.get("verify") else {
+    let of_backup = || spec.pointer("/body/spec/job/verify");
+    let Some(verify) = spec.get("verify").or_else(of_backup) else {
         return 0;
     };
     if verify.get("mode").and_then(Value::as_str) != Some("Restore") {

@@ -177,7 +177,7 @@ fn client_image<'a>(spec: &'a MysqlBackupSpec, seed: &Seed, own: bool) -> Option
 }
 
 /// True for a verification by restore.
-fn scratch_server(seed: &Seed) -> bool {
+pub(crate) fn scratch_server(seed: &Seed) -> bool {
     seed.action == Action::Verify && seed.options.mode.as_deref() == Some("Restore")
 }
 
@@ -573,6 +573,19 @@ mod tests {
             });
         });
         insta::assert_snapshot!("notice", snapshot(&job));
+    }
+
+    #[test]
+    fn a_verification_by_restore_has_its_own_volume_and_no_source() {
+        let text = include_str!("../../tests/fixtures/mysqlbackup-typed.yaml").to_owned()
+            + "  verify: {mode: Restore, volume: {emptyDir: {sizeLimit: 5Gi}}, resources: {limits: {memory: 2Gi}}}\n";
+        let job = built(&text, |seed| {
+            (seed.slot, seed.scheduled_at) = (None, None);
+            seed.action = Action::Verify;
+            seed.options.run = Some("shop-1".into());
+            seed.options.mode = Some("Restore".into());
+        });
+        insta::assert_snapshot!("verify", snapshot(&job));
     }
 
     #[test]

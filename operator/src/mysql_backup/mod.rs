@@ -21,7 +21,7 @@ use kube::core::{ApiResource, DynamicObject};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-pub(crate) use self::job::build as build_job;
+pub(crate) use self::job::{build as build_job, scratch_server};
 pub(crate) use self::observe::has_bot;
 use crate::backup::{References, resolution};
 use crate::controller::{Endpoint, Kind, KindCondition, ManagedPaths};

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use sha2::{Digest, Sha256};
 
+use super::holds::Holds;
 use crate::failure::Failure;
 use crate::manifest::ServerIdentity;
 use crate::pipeline::hex;
@@ -44,6 +45,8 @@ pub(super) enum Member {
         mode: u32,
         /// What the server calls itself, where it tells.
         server: Option<Box<ServerIdentity>>,
+        /// What an SQL dump holds.
+        holds: Option<Box<Holds>>,
     },
 }
 
@@ -67,6 +70,14 @@ impl Member {
     pub(super) fn with_server(mut self, identity: Option<ServerIdentity>) -> Self {
         if let Self::File { server, .. } = &mut self {
             *server = identity.map(Box::new);
+        }
+        self
+    }
+
+    /// The same with what it holds.
+    pub(super) fn with_holds(mut self, found: Option<Box<Holds>>) -> Self {
+        if let Self::File { holds, .. } = &mut self {
+            *holds = found;
         }
         self
     }
@@ -118,6 +129,7 @@ impl Spooled {
             sha256: self.sha256,
             mode: 0o644,
             server: None,
+            holds: None,
         }
     }
 }

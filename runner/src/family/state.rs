@@ -12,6 +12,7 @@ use crate::pipeline::Stored;
 use crate::run::Context;
 use crate::store::Store;
 
+use super::holds::Holds;
 use super::settings::Family;
 use super::spool::Member;
 use super::storages::Target;
@@ -89,6 +90,9 @@ pub(super) struct FileRecord {
     /// What the server calls itself, where it tells: by this a restore recognises the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) server: Option<Box<ServerIdentity>>,
+    /// What an SQL dump held when it was made: with it a restore of it is compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) holds: Option<Box<Holds>>,
 }
 
 /// One entry of gobackup's state file.
@@ -174,7 +178,7 @@ pub(super) fn record(
     stored: &Stored,
 ) -> Result<(), Failure> {
     let identity = &context.settings.identity;
-    let record = Record {
+    let mut record = Record {
         schema: SCHEMA.to_owned(),
         runner_version: crds::VERSION.to_owned(),
         cluster_id: identity.cluster_id.clone(),
@@ -187,12 +191,20 @@ pub(super) fn record(
         stored_sha256: stored.sha256.clone(),
         files: members.iter().filter_map(file).collect(),
     };
-    let text = serde_json::to_vec(&record).map_err(|e| {
-        Failure::other(
-            "ManifestFailed",
-            format!("the record can't be written: {e}"),
-        )
-    })?;
+    let written = |record: &Record| {
+        serde_json::to_vec(record).map_err(|e| {
+            Failure::other(
+                "ManifestFailed",
+                format!("the record can't be written: {e}"),
+            )
+        })
+    };
+    let mut text = written(&record)?;
+    if text.len() as u64 > LARGEST / 2 {
+        // One that can't be read does not count; what the dumps hold is in them, too.
+        record.files.iter_mut().for_each(|f| f.holds = None);
+        text = written(&record)?;
+    }
     let name = key.rsplit('/').next().unwrap_or(key);
     let at = format!("{}/{name}.json", directory(context, &target.path));
     target.store.put(&at, &text).inspect_err(|_| {
@@ -232,12 +244,14 @@ fn file(member: &Member) -> Option<FileRecord> {
             bytes,
             sha256,
             server,
+            holds,
             ..
         } => Some(FileRecord {
             path: path.clone(),
             bytes: *bytes,
             sha256: sha256.clone(),
             server: server.clone(),
+            holds: holds.clone(),
         }),
     }
 }

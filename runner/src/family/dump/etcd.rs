@@ -52,6 +52,7 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
             sha256,
             mode: 0o600,
             server: None,
+            holds: None,
         },
     ])
 }

@@ -217,6 +217,7 @@ fn tree(root: &Path, at: &str) -> Result<Vec<Member>, Failure> {
             sha256: measured.sha256,
             mode: 0o644,
             server: None,
+            holds: None,
         });
     }
     Ok(members)

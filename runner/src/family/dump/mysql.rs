@@ -8,6 +8,7 @@ use crate::manifest::ServerIdentity;
 use crate::settings::{Databases, Source};
 use crate::source::{self, Client, Clients, Flavour, OptionFile, Server};
 
+use super::super::holds::Holds;
 use super::super::settings::expose;
 use super::super::spool::{Member, spool};
 use super::Dump;
@@ -24,8 +25,9 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
             .warn(&format!("Database {}: {warning}", job.database.name));
     }
     let options = options(job, &source, &client, tls)?;
+    let planned = names_as_gobackup(plan.args, job);
     let mut args = vec![options.argument()];
-    args.extend(names_as_gobackup(plan.args, job));
+    args.extend(planned.clone());
     let (dump, output) = source::Dump::start(&client, &args, &context.cancel, &context.scrub)?;
     let mut reader = DumpReader::default();
     let name = job.database.database.as_deref().unwrap_or("all-databases");
@@ -56,7 +58,9 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let file = name.replace('/', "_");
     let member = spooled.into_member(format!("{}/{file}.sql", job.at));
     Ok(vec![
-        member.with_server(server.as_ref().map(ServerIdentity::of)),
+        member
+            .with_server(server.as_ref().map(ServerIdentity::of))
+            .with_holds(Holds::of(&summary, planned).recorded()),
     ])
 }
 

@@ -3,7 +3,9 @@
 use crate::failure::Failure;
 use crate::source::Ended;
 
+use super::super::holds::Holds;
 use super::super::process::{Program, explain};
+use super::super::script::Script;
 use super::super::settings::expose;
 use super::super::spool::{Member, Spooled, spool};
 use super::Dump;
@@ -26,11 +28,23 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let Some(output) = running.stdout.take() else {
         return Err(Failure::other("ClientNotStarted", "pg_dump has no output"));
     };
-    let spooled = spool(job.context, job.work, &job.work_name(name), output, |_| {})?;
+    let mut script = Script::default();
+    let spooled = spool(
+        job.context,
+        job.work,
+        &job.work_name(name),
+        output,
+        |chunk| script.feed(chunk),
+    )?;
     let ended = running.wait()?;
     check(&program.name(), &ended, &spooled)?;
     let file = name.replace('/', "_");
-    Ok(vec![spooled.into_member(format!("{}/{file}.sql", job.at))])
+    let holds = script
+        .is_text()
+        .then(|| script.holds(rendering(&database.args)))
+        .and_then(Holds::recorded);
+    let member = spooled.into_member(format!("{}/{file}.sql", job.at));
+    Ok(vec![member.with_holds(holds)])
 }
 
 /// Logs in.
@@ -103,6 +117,43 @@ fn arguments(job: &Dump<'_>) -> Vec<String> {
     args
 }
 
+/// Of a Database's `args` those by which pg_dump words the same rows otherwise.
+pub(in crate::family) fn rendering(args: &[String]) -> Vec<String> {
+    const ALONE: [&str; 10] = [
+        "--inserts",
+        "--column-inserts",
+        "--attribute-inserts",
+        "--on-conflict-do-nothing",
+        "--load-via-partition-root",
+        "--quote-all-identifiers",
+        "--disable-dollar-quoting",
+        "--disable-triggers",
+        "--use-set-session-authorization",
+        "--no-comments",
+    ];
+    const VALUED: [&str; 4] = [
+        "--rows-per-insert",
+        "--extra-float-digits",
+        "--encoding",
+        "-E",
+    ];
+    let mut kept = vec![];
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        let name = word.split('=').next().unwrap_or_default();
+        let joined = word.len() > 2 && word.starts_with("-E");
+        if ALONE.contains(&word.as_str()) || joined {
+            kept.push(word.clone());
+        } else if VALUED.contains(&name) {
+            kept.push(word.clone());
+            if !word.contains('=') {
+                kept.extend(words.next().cloned());
+            }
+        }
+    }
+    kept
+}
+
 /// A name that looks like a connection string would be read as one.
 pub(in crate::family) fn quoted(name: &str) -> String {
     if name.contains('=') || name.contains("://") {
@@ -170,6 +221,15 @@ mod tests {
     fn passwords_are_escaped_for_the_passfile() {
         assert_eq!(passfile(r"a:b\c $x").unwrap(), "*:*:*:*:a\\:b\\\\c $x\n");
         assert!(passfile("a\nb").is_err());
+    }
+
+    #[test]
+    fn what_words_rows_otherwise_is_kept() {
+        let args = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let given = "--no-owner -E LATIN1 --inserts --rows-per-insert=7 --encoding UTF8 -n s --extra-float-digits 0 -Fc -EUTF8";
+        let kept =
+            "-E LATIN1 --inserts --rows-per-insert=7 --encoding UTF8 --extra-float-digits 0 -EUTF8";
+        assert_eq!(rendering(&args(given)), args(kept));
     }
 
     #[test]

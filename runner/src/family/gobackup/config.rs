@@ -23,7 +23,7 @@ pub(super) const FILE: &str = "secret-file:";
 const TIMESTAMP: &str = "2006.01.02.15.04.05";
 /// Of one transaction, and with what gobackup leaves out. What the Database's `args` say comes
 /// after it and counts.
-const MYSQLDUMP: [&str; 7] = [
+pub(in crate::family) const MYSQLDUMP: [&str; 7] = [
     "--single-transaction",
     "--quick",
     "--routines",

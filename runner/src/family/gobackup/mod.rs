@@ -5,7 +5,7 @@
 
 mod check;
 pub mod client;
-mod config;
+pub(in crate::family) mod config;
 mod words;
 
 use std::io::{BufRead, BufReader, Write as _};

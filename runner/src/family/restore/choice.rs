@@ -222,7 +222,7 @@ mod tests {
                     path: format!("nightly/{path}"),
                     bytes: 7,
                     sha256: "ab".to_owned(),
-                    server: None,
+                    ..FileRecord::default()
                 })
                 .collect(),
             ..Record::default()

@@ -13,7 +13,6 @@
 mod choice;
 mod mysql;
 mod postgresql;
-mod script;
 
 use std::io::Read;
 

@@ -19,9 +19,9 @@ use super::super::dump::postgresql::{directory_of, environment, passfile, quoted
 use super::super::dump::{PrivateFile, private_file};
 use super::super::fetch;
 use super::super::process::Program;
+use super::super::script::Script;
 use super::Job;
 use super::choice::Dump;
-use super::script::Script;
 
 /// Port where none is given.
 const PORT: u16 = 5432;

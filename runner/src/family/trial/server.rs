@@ -1,0 +1,200 @@
+//! A scratch server as a child: its words go into a file, and it ends with the value.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{Area, Trial, no_room};
+use crate::failure::Failure;
+
+/// A server that has not answered by then has failed.
+pub(super) const START: Duration = Duration::from_secs(120);
+/// Time between two questions.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Time a server gets to end before it is killed.
+const END: Duration = Duration::from_secs(20);
+/// So many of a server's last lines are told.
+const LINES: usize = 4;
+
+/// A directory of a server's own; gone with it.
+pub(super) struct Home {
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// Another user than root, for a server that refuses root.
+    pub(super) user: Option<u32>,
+}
+
+impl Home {
+    /// Makes it; with `never_root` it belongs to another user where this process is root's.
+    pub(super) fn new(area: &Area, name: &str, never_root: bool) -> Result<Self, Failure> {
+        let path = area.path.join(name);
+        std::fs::create_dir(&path).map_err(|e| no_room(&path, &e))?;
+        let root = rustix::process::geteuid().is_root();
+        // Any other does: it is that of the runner's image.
+        let user = (root && never_root).then_some(65532);
+        let home = Self { path, user };
+        if user.is_some() {
+            std::os::unix::fs::chown(&home.path, user, user)
+                .map_err(|e| no_room(&home.path, &e))?;
+        }
+        Ok(home)
+    }
+
+    /// A command in it, with an environment of its own.
+    pub(super) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env(
+                "PATH",
+                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            )
+            .env("LC_ALL", "C")
+            .current_dir("/")
+            .stdin(Stdio::null());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
+        command
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A running server.
+pub(super) struct Server {
+    child: Child,
+    log: PathBuf,
+    stop: Signal,
+}
+
+impl Server {
+    /// Starts it; `stop` has it end at once.
+    pub(super) fn start(mut command: Command, home: &Home, stop: Signal) -> Result<Self, Failure> {
+        let log = home.path.join("log");
+        let file = File::create(&log).map_err(|e| no_room(&log, &e))?;
+        let second = file.try_clone().map_err(|e| no_room(&log, &e))?;
+        let child = command
+            .stdout(file)
+            .stderr(second)
+            .process_group(0)
+            .spawn()
+            .map_err(|e| {
+                Failure::other(
+                    "ScratchFailed",
+                    format!("the scratch server can't be started: {e}"),
+                )
+            })?;
+        Ok(Self { child, log, stop })
+    }
+
+    /// Asks until the answer is there, the server has ended, or its time is up; an answer that says
+    /// "busy" gives it more time.
+    pub(super) fn wait(
+        &mut self,
+        trial: &Trial<'_>,
+        mut ask: impl FnMut() -> Result<Answer, Failure>,
+    ) -> Result<Started, Failure> {
+        let mut deadline = Instant::now() + START;
+        loop {
+            trial.context.check()?;
+            match ask()? {
+                Answer::Yes => return Ok(Started::Yes),
+                Answer::Busy => deadline = Instant::now() + START,
+                Answer::No => {}
+            }
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return Ok(Started::Ended);
+            }
+            if Instant::now() > deadline {
+                return Err(Failure::other(
+                    "ScratchFailed",
+                    format!("the scratch server does not answer: {}", self.said(trial)),
+                ));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// It runs.
+    pub(super) fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Its last words of a kind: lines that hold `mark`.
+    pub(super) fn said_of(&self, trial: &Trial<'_>, mark: &str) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().filter(|l| l.contains(mark)).collect();
+        last(trial, lines.join("\n").as_bytes())
+    }
+
+    /// Its last words.
+    pub(super) fn said(&self, trial: &Trial<'_>) -> String {
+        last(trial, &std::fs::read(&self.log).unwrap_or_default())
+    }
+}
+
+/// The last lines of a program's words, without secrets.
+pub(super) fn last(trial: &Trial<'_>, text: &[u8]) -> String {
+    let tail = &text[text.len().saturating_sub(4096)..];
+    let text = String::from_utf8_lossy(tail);
+    let mut lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect();
+    let over = lines.len().saturating_sub(LINES);
+    let text = lines.split_off(over).join(" / ");
+    if text.is_empty() {
+        return "it said nothing".to_owned();
+    }
+    trial.context.scrub.clean(&text)
+}
+
+/// What a server says to whether it is ready.
+pub(super) enum Answer {
+    /// It is.
+    Yes,
+    /// It is at work on it.
+    Busy,
+    /// Nothing.
+    No,
+}
+
+/// What became of a server that was waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Started {
+    /// It answers.
+    Yes,
+    /// It has ended.
+    Ended,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let signal = |signal| pid.map(|pid| kill_process(pid, signal));
+        if self.child.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return;
+        }
+        signal(self.stop);
+        let deadline = Instant::now() + END;
+        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && Instant::now() < deadline
+        {
+            std::thread::sleep(PAUSE);
+        }
+        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            signal(Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
