@@ -30,6 +30,10 @@ const SECRETS_VOLUME: &str = "backup-secrets";
 const DESTINATION_MOUNT: &str = "/backup";
 /// Name of a volume destination's volume.
 const DESTINATION_VOLUME: &str = "backup-destination";
+/// Where the volume of a restore is mounted.
+const TARGET_MOUNT: &str = "/restore";
+/// Name of that volume.
+const TARGET_VOLUME: &str = "restore-target";
 /// Memory for option files of the database client.
 const SCRATCH_MOUNT: &str = "/run/backup";
 /// Name of that volume.
@@ -131,19 +135,30 @@ impl Mounts {
         run
     }
 
-    /// `spec.to` of a restore: the runner's source is the server it speaks to.
-    pub fn target(&mut self, target: &crate::restore::RestoreTarget) -> RunSource {
+    /// `spec.to` of a restore: the runner's source is the server it speaks to; `None` where the dump goes
+    /// onto a volume.
+    pub fn target(&mut self, target: &crate::restore::RestoreTarget) -> Option<RunSource> {
+        let credentials = target.credentials_secret_ref.as_ref()?;
         let mut run = RunSource {
             host: target.host.clone(),
             port: target.port,
             socket: target.socket.clone(),
             ..RunSource::default()
         };
-        self.credentials(&mut run, &target.credentials_secret_ref);
+        self.credentials(&mut run, credentials);
         if let Some(tls) = &target.tls {
             self.tls(&mut run, tls);
         }
-        run
+        Some(run)
+    }
+
+    /// The volume of `spec.to`, mounted; the path of the directory on it that is meant.
+    pub fn target_volume(&mut self, volume: &VolumeDestination) -> String {
+        self.volume(TARGET_VOLUME, TARGET_MOUNT, volume);
+        let below = volume.path.as_deref().unwrap_or("").trim_matches('/');
+        format!("{TARGET_MOUNT}/{below}")
+            .trim_end_matches('/')
+            .to_owned()
     }
 
     /// A destination: its volume is mounted, its keys are files. What a `storageRef` names goes through

@@ -12,11 +12,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mysql_backup::{
-    CredentialsRef, Decryption, Destination, ImagePullPolicy, PodMetadata, Tls,
+    CredentialsRef, Decryption, Destination, ImagePullPolicy, PodMetadata, Tls, VolumeDestination,
 };
 use crate::run::{Artefact, RunResult};
 
-/// A restore of a stored dump into a MySQL, MariaDB or PostgreSQL server.
+/// A restore of a stored dump into a MySQL, MariaDB, PostgreSQL, Redis or Valkey server, or onto a volume.
 ///
 /// Another restore is another object: the spec can't be changed.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,9 +30,10 @@ use crate::run::{Artefact, RunResult};
     namespaced,
     status = "RestoreStatus",
     derive = "PartialEq",
-    doc = "Restore loads a stored dump into a MySQL, MariaDB or PostgreSQL server, once.",
+    doc = "Restore loads a stored dump into a MySQL, MariaDB, PostgreSQL, Redis or Valkey server, or puts it onto a volume, once.",
     printcolumn = r#"{"name":"From","type":"string","jsonPath":".spec.from.name"}"#,
     printcolumn = r#"{"name":"To","type":"string","jsonPath":".spec.to.host"}"#,
+    printcolumn = r#"{"name":"To-Claim","type":"string","jsonPath":".spec.to.volume.persistentVolumeClaim.claimName"}"#,
     printcolumn = r#"{"name":"Database","type":"string","jsonPath":".spec.to.database"}"#,
     printcolumn = r#"{"name":"Phase","type":"string","jsonPath":".status.phase"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.reason"}"#,
@@ -46,7 +47,8 @@ use crate::run::{Artefact, RunResult};
     printcolumn = r#"{"name":"Artefact","type":"string","priority":1,"jsonPath":".status.artefact.key"}"#
 )]
 #[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "self == oldSelf", "message": "a Restore runs once, its spec can't be changed; create another one"}
+    {"rule": "self == oldSelf", "message": "a Restore runs once, its spec can't be changed; create another one"},
+    {"rule": "!has(self.to.volume) || (has(self.from.kind) && self.from.kind in ['Backup', 'CronBackup'])", "message": "to.volume goes with from.kind Backup or CronBackup; kubectl backup download brings the dump of a MysqlBackup"}
 ]))]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreSpec {
@@ -61,7 +63,7 @@ pub struct RestoreSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = false))]
     pub dry_run: bool,
-    /// True: restore also where tables are, and into the server the dump came from. Tables of the same name are replaced; in PostgreSQL, all that the database holds.
+    /// True: restore also where something is, and into the server the dump came from. Tables and keys of the same name are replaced; in PostgreSQL all that the database holds, on a volume all that the directory holds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = false))]
     pub overwrite: bool,
@@ -154,7 +156,7 @@ pub struct RestoreFrom {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub at: Option<String>,
-    /// Name of the Database (mysql, mariadb or postgresql) whose dump in the archive of a Backup is meant. Unset means every dump that fits the server.
+    /// Name of the Database whose dump in the archive of a Backup is meant. Unset means every dump that fits the server; with to.volume, the only one there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub database: Option<String>,
@@ -210,10 +212,13 @@ pub struct StoredObject {
     pub name: String,
 }
 
-/// The server to restore into.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// The server to restore into, or the volume to put the dump onto.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "has(self.host) != has(self.socket)", "message": "set host or socket, exactly one of them"}
+    {"rule": "[has(self.host), has(self.socket), has(self.volume)].exists_one(x, x)", "message": "set host, socket or volume, exactly one of them"},
+    {"rule": "has(self.volume) != has(self.credentialsSecretRef)", "message": "host and socket need credentialsSecretRef; volume takes none"},
+    {"rule": "!has(self.volume) || !(has(self.port) || has(self.database) || has(self.tls))", "message": "port, database and tls go with host or socket"},
+    {"rule": "has(self.volume) || !has(self.etcd)", "message": "etcd goes with volume"}
 ]))]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreTarget {
@@ -221,7 +226,7 @@ pub struct RestoreTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub host: Option<String>,
-    /// TCP port. Unset means 3306, for a dump of PostgreSQL 5432.
+    /// TCP port. Unset means 3306, for a dump of PostgreSQL 5432, of Redis 6379.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
@@ -229,15 +234,44 @@ pub struct RestoreTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 107))]
     pub socket: Option<String>,
-    /// Secret with user name and password.
-    pub credentials_secret_ref: CredentialsRef,
+    /// Secret with user name and password. The user of a Redis that has only a password is `default`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials_secret_ref: Option<CredentialsRef>,
     /// Another name for the dump's one database. Unset means the names it was dumped under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub database: Option<String>,
-    /// Transport security.
+    /// Transport security. For Redis, Preferred is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
+    /// Volume onto which the dump of one Database is put, into the directory path: for Redis dump.rdb, for etcd the data directory of a new member, else the files as they are in the archive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<VolumeDestination>,
+    /// Who the new member of etcd is to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<EtcdMember>,
+}
+
+/// A new member of etcd, as `etcdutl snapshot restore` takes it. What is unset is the tool's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EtcdMember {
+    /// Name of the member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub name: Option<String>,
+    /// The members it is to form a cluster with, as `name=URL,...`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub initial_cluster: Option<String>,
+    /// What tells that cluster from others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub initial_cluster_token: Option<String>,
+    /// URLs at which the others reach it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub initial_advertise_peer_urls: Option<String>,
 }
 
 /// Where a Restore stands. The last two are final.

@@ -167,12 +167,57 @@ pub fn restore(spec: &RestoreSpec) -> Vec<Problem> {
             ));
         }
     }
-    if spec.to.host.is_some() == spec.to.socket.is_some() {
-        found.push(Problem::new("spec.to", "needs exactly one of host, socket"));
-    }
+    restore_target(spec, &mut found);
     pod(&spec.volumes, &spec.volume_mounts, &mut found);
     metadata(spec.pod_metadata.as_ref(), &mut found);
     found
+}
+
+fn restore_target(spec: &RestoreSpec, found: &mut Vec<Problem>) {
+    let to = &spec.to;
+    let three = [to.host.is_some(), to.socket.is_some(), to.volume.is_some()];
+    if three.iter().filter(|set| **set).count() != 1 {
+        found.push(Problem::new(
+            "spec.to",
+            "needs exactly one of host, socket, volume",
+        ));
+        return;
+    }
+    let Some(volume) = &to.volume else {
+        if to.credentials_secret_ref.is_none() {
+            found.push(Problem::new(
+                "spec.to.credentialsSecretRef",
+                "is needed with host and socket; name the Secret with user name and password",
+            ));
+        }
+        if to.etcd.is_some() {
+            found.push(Problem::new("spec.to.etcd", "goes with spec.to.volume"));
+        }
+        return;
+    };
+    volume_destination("spec.to.volume", volume, found);
+    if !from_archive(&spec.from) {
+        found.push(Problem::new(
+            "spec.to.volume",
+            "goes with the name of a Backup or CronBackup; kubectl backup download brings the dump of a MysqlBackup",
+        ));
+    }
+    for (path, set) in [
+        (
+            "spec.to.credentialsSecretRef",
+            to.credentials_secret_ref.is_some(),
+        ),
+        ("spec.to.port", to.port.is_some()),
+        ("spec.to.database", to.database.is_some()),
+        ("spec.to.tls", to.tls.is_some()),
+    ] {
+        if set {
+            found.push(Problem::new(
+                path,
+                "goes with host and socket, not with volume",
+            ));
+        }
+    }
 }
 
 fn bounds(spec: &MysqlBackupSpec, found: &mut Vec<Problem>) {

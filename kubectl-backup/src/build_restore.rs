@@ -4,7 +4,7 @@ use crds::mysql_backup::{AgeDecryption, Decryption, SecretKeyRef};
 use crds::restore::{RestoreFrom, RestoreLocation, RestoreSpec, RestoreTarget, StoredObject};
 
 use crate::build::{credentials, place, tls};
-use crate::cli::{LocationFlags, Restore};
+use crate::cli::{LocationFlags, Restore, S3Flags, TargetFlags};
 use crate::error::{Error, Result};
 
 /// The object that is restored from, and the run if one was named.
@@ -59,22 +59,48 @@ pub(crate) fn spec(args: &Restore, from: Option<&From>) -> Result<RestoreSpec> {
             }
         }
     };
-    let (host, port) = address(&args.target.to)?;
+    let to = target(&args.target, from)?;
     Ok(RestoreSpec {
         from: source,
         decryption: args.decrypt_secret.as_deref().map(decryption).transpose()?,
-        to: RestoreTarget {
-            host: Some(host),
-            port,
-            socket: None,
-            credentials_secret_ref: credentials(&args.target.secret)?,
-            database: args.target.database.clone(),
-            tls: args.target.tls.map(tls),
-        },
+        to,
         dry_run: args.check,
         overwrite: args.overwrite,
         image: args.image.clone(),
         ..RestoreSpec::default()
+    })
+}
+
+fn target(flags: &TargetFlags, from: Option<&From>) -> Result<RestoreTarget> {
+    if let Some(text) = &flags.to_volume {
+        if from.is_none_or(|from| from.kind == "MysqlBackup") {
+            return Err(Error::usage(
+                "--to-volume goes with a Backup or CronBackup of gobackup.io; the dump of a MysqlBackup is brought by kubectl backup download",
+            ));
+        }
+        let (claim, path) = match text.split_once('/') {
+            Some((claim, path)) => (claim, Some(path).filter(|path| !path.is_empty())),
+            None => (text.as_str(), None),
+        };
+        if claim.is_empty() {
+            return Err(Error::usage(format!(
+                "invalid --to-volume {text:?}: write CLAIM or CLAIM/DIRECTORY"
+            )));
+        }
+        return Ok(RestoreTarget {
+            volume: place(Some(claim), path, None, &S3Flags::default()).volume,
+            ..RestoreTarget::default()
+        });
+    }
+    let (host, port) = address(flags.to.as_deref().unwrap_or_default())?;
+    let secret = flags.secret.as_deref();
+    Ok(RestoreTarget {
+        host: Some(host),
+        port,
+        credentials_secret_ref: secret.map(credentials).transpose()?,
+        database: flags.database.clone(),
+        tls: flags.tls.map(tls),
+        ..RestoreTarget::default()
     })
 }
 

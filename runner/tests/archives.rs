@@ -299,8 +299,9 @@ fn a_mariadb_dump_is_restored_under_another_name_and_in_place_with_consent() {
         "InvalidSettings",
         &["postgresql/maindb, mariadb/shop, which no one server takes"],
     );
+    // What answers there is no Redis.
     let done = family.restore(target.clone(), json!({"dump": "cache"}));
-    done.assert_failed(2, "RestoredByHand", &["redis/cache", "putting dump.rdb"]);
+    done.assert_failed(3, "ClientDoesNotFit", &["spec.to.host and port"]);
     let done = family.restore(target.clone(), json!({"dump": "nobody"}));
     done.assert_failed(
         2,

@@ -109,7 +109,7 @@ pub(crate) struct SourceFlags {
 }
 
 /// An S3 bucket beyond its name, `--s3-bucket`, which the command itself defines.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct S3Flags {
     /// Key prefix in the bucket
     #[arg(long, value_name = "PREFIX", requires = "s3_bucket")]

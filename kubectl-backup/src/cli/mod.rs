@@ -25,7 +25,7 @@ pub(crate) use create::{
 pub(crate) use gobackup::{CreateBackup, CreateDatabase, CreateStorage};
 pub(crate) use output::{ChangeOutput, Format, FormatParser, Output};
 pub(crate) use read::{Describe, List, Logs, Runs, SortBy};
-pub(crate) use restore::{LocationFlags, Restore};
+pub(crate) use restore::{LocationFlags, Restore, TargetFlags};
 pub(crate) use run::{Cancel, Delete, Resume, RunNow, Suspend, Wait};
 pub(crate) use schedule::{Calendar, Explain, Next, Preview, Schedule, ScheduleVerb};
 
@@ -78,7 +78,7 @@ pub(crate) enum Verb {
     Cancel(Cancel),
     /// Read a stored artefact again and compare it with its manifest
     Verify(Verify),
-    /// Restore a stored dump into a server, after a check
+    /// Restore a stored dump into a server or onto a volume, after a check
     Restore(Box<Restore>),
     /// Bring a stored artefact here, through a short-lived pod
     Download(Download),

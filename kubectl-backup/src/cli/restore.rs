@@ -28,7 +28,7 @@ pub(crate) struct Restore {
     /// Secret key with the age identity, as NAME:KEY; that of the object if unset
     #[arg(long, value_name = "SECRET:KEY")]
     pub(crate) decrypt_secret: Option<String>,
-    /// Restore also where tables are, and into the server the dump came from
+    /// Restore also where something is, and into the server the dump came from
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Check only: the artefact is compared, the target looked at, nothing is written
@@ -54,16 +54,24 @@ pub(crate) struct Restore {
     pub(crate) change: Change,
 }
 
-/// The server to restore into.
+/// The server to restore into, or the volume to put the dump onto.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetFlags {
     /// Server to restore into, as HOST or HOST:PORT
-    #[arg(long, value_name = "HOST[:PORT]")]
-    pub(crate) to: String,
+    #[arg(
+        long,
+        value_name = "HOST[:PORT]",
+        required_unless_present = "to_volume",
+        requires = "secret"
+    )]
+    pub(crate) to: Option<String>,
+    /// Volume claim to put the dump of one Database (gobackup.io) onto, and the directory on it: dump.rdb of Redis, a new member's data of etcd, else its files
+    #[arg(long, value_name = "CLAIM[/DIRECTORY]", conflicts_with_all = ["to", "secret", "database", "tls"])]
+    pub(crate) to_volume: Option<String>,
     /// Secret with user name and password, as NAME or NAME:USERNAME-KEY:PASSWORD-KEY
     #[arg(long, visible_alias = "credentials-secret", value_name = "SECRET")]
-    pub(crate) secret: String,
+    pub(crate) secret: Option<String>,
     /// Another name for the dump's one database
     #[arg(long, value_name = "NAME")]
     pub(crate) database: Option<String>,

@@ -154,9 +154,9 @@ async fn checked(
     if status.phase != Some(RestorePhase::Succeeded) {
         let error = restoring::failure(context, &check, &status);
         return Err(match status.reason.as_str() {
-            "TargetNotEmpty" | "TargetIsSource" => {
-                error.hint("restore elsewhere with --to and --database, or add --overwrite")
-            }
+            "TargetNotEmpty" | "TargetIsSource" => error.hint(
+                "restore elsewhere with --to and --database, or --to-volume, or add --overwrite",
+            ),
             _ => error,
         });
     }
@@ -174,15 +174,35 @@ fn consent(context: &Context, args: &Restore, spec: &RestoreSpec) -> Result<()> 
     if !args.overwrite {
         return Ok(());
     }
+    let (text, word) = replaced(spec);
+    context.ui.confirm_by_name(&text, &word)
+}
+
+/// What would be replaced, and the word that is typed for it.
+fn replaced(spec: &RestoreSpec) -> (String, String) {
+    if let Some(volume) = &spec.to.volume {
+        let claim = volume.persistent_volume_claim.as_ref();
+        let claim = claim.map(|c| c.claim_name.clone()).unwrap_or_default();
+        let what = volume.path.as_ref().map_or_else(
+            || "all that is".to_owned(),
+            |path| format!("all that directory {path} holds"),
+        );
+        return (
+            format!("This would replace {what} on volume claim {claim}."),
+            claim,
+        );
+    }
     let host = spec.to.host.clone().unwrap_or_default();
     let word = spec.to.database.clone().unwrap_or_else(|| host.clone());
     let what = if crds::restore::from_archive(&spec.from) {
-        "tables of the same name, of PostgreSQL all that the database holds,"
+        "tables and keys of the same name, of PostgreSQL all that the database holds,"
     } else {
         "tables of the same name"
     };
-    let text = format!("This would replace {what} in {word} at {host}.");
-    context.ui.confirm_by_name(&text, &word)
+    (
+        format!("This would replace {what} in {word} at {host}."),
+        word,
+    )
 }
 
 /// The status of a Restore, as far as it can be read.

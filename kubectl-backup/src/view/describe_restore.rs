@@ -123,6 +123,17 @@ fn from(spec: &RestoreSpec) -> String {
 
 fn to(spec: &RestoreSpec) -> String {
     let to = &spec.to;
+    if let Some(volume) = &to.volume {
+        let claim = volume.persistent_volume_claim.as_ref();
+        let mut text = claim.map_or_else(
+            || "a volume".to_owned(),
+            |claim| format!("volume claim {}", claim.claim_name),
+        );
+        if let Some(path) = &volume.path {
+            text.push_str(&format!(", directory {path}"));
+        }
+        return text;
+    }
     let port = to.port.map(|port| format!(":{port}")).unwrap_or_default();
     let server = match (&to.host, &to.socket) {
         (Some(host), _) => format!("{host}{port}"),
@@ -140,9 +151,10 @@ fn hint(inputs: &Inputs) -> Option<String> {
     let (name, status) = (&inputs.name.0, &inputs.status);
     match (status.phase, status.reason.as_str()) {
         (None, _) => Some("kubectl backup doctor".to_owned()),
-        (Some(RestorePhase::Failed), "TargetNotEmpty" | "TargetIsSource") => {
-            Some("restore elsewhere with --to and --database, or add --overwrite".to_owned())
-        }
+        (Some(RestorePhase::Failed), "TargetNotEmpty" | "TargetIsSource") => Some(
+            "restore elsewhere with --to and --database, or --to-volume, or add --overwrite"
+                .to_owned(),
+        ),
         (Some(RestorePhase::Failed), _) => Some(format!("kubectl backup logs restore/{name}")),
         (Some(RestorePhase::Running), _) => {
             Some(format!("kubectl backup wait restore/{name} --follow"))

@@ -22,7 +22,7 @@ Commands:
   wait        Wait for a run and exit with its result
   cancel      End a running backup
   verify      Read a stored artefact again and compare it with its manifest
-  restore     Restore a stored dump into a server, after a check
+  restore     Restore a stored dump into a server or onto a volume, after a check
   download    Bring a stored artefact here, through a short-lived pod
   suspend     Start no more slots of a schedule
   resume      Start slots of a schedule again

@@ -100,7 +100,7 @@ fn what_the_check_finds_stops_it() {
         lines[1..],
         [
             "✖ r-check failed: database shop holds 3 tables (TargetNotEmpty)",
-            "Hint: restore elsewhere with --to and --database, or add --overwrite",
+            "Hint: restore elsewhere with --to and --database, or --to-volume, or add --overwrite",
         ]
     );
     assert_eq!(ran.out, "");
@@ -181,7 +181,7 @@ fn a_database_of_an_archive_is_restored_from_one_storage() {
     let refused = config.run(&[&words[..], &["--overwrite"]].concat());
     assert!(
         refused.err.contains(
-            "This would replace tables of the same name, of PostgreSQL all that the database holds, in pg2 at pg2."
+            "This would replace tables and keys of the same name, of PostgreSQL all that the database holds, in pg2 at pg2."
         ),
         "{refused:?}"
     );
@@ -190,6 +190,83 @@ fn a_database_of_an_archive_is_restored_from_one_storage() {
         let refused = config.run(&words.concat());
         assert!(
             refused.code == Some(2) && refused.err.contains(&format!("{flag} goes with a Backup")),
+            "{refused:?}"
+        );
+    }
+}
+
+#[test]
+fn a_dump_is_put_onto_a_volume() {
+    let (fake, config) = cluster(good("would"), good("restored"));
+    fake.install("backups");
+    fake.put(json!({
+        "apiVersion": "gobackup.io/v1", "kind": "Backup",
+        "metadata": { "name": "nightly", "namespace": "prod", "uid": "u" }, "spec": {},
+    }));
+    let words = [
+        "restore",
+        "backup/nightly",
+        "--from-database",
+        "kv",
+        "--to-volume",
+        "data/etcd/m1",
+        "--name",
+        "r",
+    ];
+    config.run(&[&words[..], &["--wait"]].concat()).ok();
+    assert_eq!(
+        fake.get("prod", "r").unwrap()["spec"],
+        json!({
+            "from": { "kind": "Backup", "name": "nightly", "latest": true, "database": "kv" },
+            "to": { "volume": { "path": "etcd/m1", "persistentVolumeClaim": { "claimName": "data" } } },
+        })
+    );
+    let described = config.run(&["describe", "restore/r"]).ok();
+    assert!(
+        described
+            .out
+            .contains("To:            volume claim data, directory etcd/m1\n"),
+        "{}",
+        described.out
+    );
+    let refused = config.run(&[&words[..], &["--overwrite"]].concat());
+    assert!(
+        refused
+            .err
+            .contains("This would replace all that directory etcd/m1 holds on volume claim data."),
+        "{refused:?}"
+    );
+    for (words, code, said) in [
+        (
+            &["restore", "mysqlbackup/shop", "--to-volume", "data"][..],
+            2,
+            "the dump of a MysqlBackup is brought by kubectl backup download",
+        ),
+        (
+            &["restore", "backup/nightly", "--to-volume", "/x"],
+            2,
+            "write CLAIM or CLAIM/DIRECTORY",
+        ),
+        (
+            &[
+                "restore",
+                "backup/nightly",
+                "--to-volume",
+                "x",
+                "--to",
+                "h",
+                "--secret",
+                "s",
+            ],
+            2,
+            "cannot be used with",
+        ),
+        (&["restore", "backup/nightly"], 2, "--to"),
+        (&["restore", "backup/nightly", "--to", "h"], 2, "--secret"),
+    ] {
+        let refused = config.run(words);
+        assert!(
+            refused.code == Some(code) && refused.err.contains(said),
             "{refused:?}"
         );
     }

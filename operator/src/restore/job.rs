@@ -270,7 +270,8 @@ fn run_spec(
         Stored::Backup(backup) => Some(*backup),
         Stored::Place | Stored::Archive(..) => None,
     };
-    let source = Some(mounts.target(&spec.to));
+    let source = mounts.target(&spec.to);
+    let directory = spec.to.volume.as_ref().map(|v| mounts.target_volume(v));
     let location = spec.from.location.as_ref();
     let destination = match storage {
         Some(storage) => Some(mounts.storage(storage)),
@@ -308,7 +309,7 @@ fn run_spec(
         after_failure: false,
         // The runner ends itself before the Job is ended, so that it can say why.
         timeout_seconds: spec.active_deadline_seconds.map(|s| (s - grace).max(1)),
-        options: json!({"restore": options(spec)}),
+        options: json!({"restore": options(spec, directory)}),
     }
 }
 
@@ -340,7 +341,7 @@ fn whose(object: &Object, spec: &RestoreSpec, store: &Stored<'_>) -> ObjectId {
 }
 
 /// `options.restore` of the runner.
-fn options(spec: &RestoreSpec) -> Value {
+fn options(spec: &RestoreSpec, directory: Option<String>) -> Value {
     let mut options = serde_json::Map::new();
     let location = spec.from.location.as_ref();
     let texts = [
@@ -355,9 +356,13 @@ fn options(spec: &RestoreSpec) -> Value {
         ("key", location.and_then(|l| l.key.as_ref())),
         ("database", spec.to.database.as_ref()),
         ("dump", spec.from.database.as_ref()),
+        ("directory", directory.as_ref()),
     ];
     for (name, text) in texts {
         options.extend(text.map(|text| (name.to_owned(), json!(text))));
+    }
+    if let Some(etcd) = &spec.to.etcd {
+        options.insert("etcd".to_owned(), json!(etcd));
     }
     for (name, set) in [("overwrite", spec.overwrite), ("dryRun", spec.dry_run)] {
         if set {

@@ -534,6 +534,37 @@ fn the_job_of_an_archive_reads_one_storage_and_needs_no_database() {
     assert!(!text.contains("geheim"), "{text}");
 }
 
+/// The volume is mounted, no credentials are, and the runner is told the directory.
+#[test]
+fn the_job_of_a_restore_onto_a_volume() {
+    let seen = seen_archive(|s| {
+        let to = "volume: {persistentVolumeClaim: {claimName: data}, path: /kv/}\netcd: {name: m1, initialCluster: 'm1=http://m1:2380'}";
+        s.spec.as_mut().unwrap().to = serde_yaml::from_str(to).unwrap();
+    });
+    let plan = plan(&seen, now());
+    let [Step::Create(job)] = &plan.steps[..] else {
+        panic!("{:?}", plan.steps)
+    };
+    let text = serde_json::to_string(job).unwrap();
+    assert!(
+        text.contains(r#"{"mountPath":"/restore","name":"restore-target"}"#)
+            && text.contains(
+                r#"{"name":"restore-target","persistentVolumeClaim":{"claimName":"data"}}"#
+            ),
+        "{text}"
+    );
+    let pod = job.spec.as_ref().unwrap().template.spec.as_ref().unwrap();
+    let env = pod.containers[0].env.as_ref().unwrap();
+    let told: Value = serde_json::from_str(env[0].value.as_ref().unwrap()).unwrap();
+    assert_eq!(
+        told["options"]["restore"],
+        json!({"dump": "maindb", "run": "nightly-1", "directory": "/restore/kv",
+            "etcd": {"name": "m1", "initialCluster": "m1=http://m1:2380"}})
+    );
+    assert_eq!(told["source"], Value::Null);
+    assert!(!text.contains("source/username"), "{text}");
+}
+
 // The operator dies before and after each call.
 
 fn a_world() -> State {

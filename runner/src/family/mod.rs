@@ -14,6 +14,8 @@ mod holds;
 mod open;
 mod openssl;
 mod process;
+mod rdb;
+mod redis;
 mod restore;
 mod retention;
 mod script;

@@ -165,6 +165,11 @@ pub fn redis() -> u16 {
 }
 
 pub fn start_redis(dir: &Path, password: Option<&str>) -> u16 {
+    start_redis_with(dir, password, &[])
+}
+
+/// The same with more options.
+pub fn start_redis_with(dir: &Path, password: Option<&str>, options: &[&str]) -> u16 {
     let port = free_port();
     let mut command = Command::new("redis-server");
     command
@@ -177,7 +182,8 @@ pub fn start_redis(dir: &Path, password: Option<&str>) -> u16 {
             "",
             "--dir",
         ])
-        .arg(dir);
+        .arg(dir)
+        .args(options);
     if let Some(password) = password {
         command.args(["--requirepass", password]);
     }

@@ -208,6 +208,8 @@ fn an_archive_comes_back_by_download_and_by_restore() {
     let shop = "select id, txt, hex(b), total, ts from shop.t order by id";
     let rows = fill(servers, "back");
     let db = database();
+    // A database of this test's own.
+    servers.redis("-n 5 set back 'as it was'");
     let ns = cluster().restricted_namespace("e2e-gobackup-back");
     three_databases(&ns, &format!("site/back-{}", unix_seconds()));
     ns.kubectl(&[
@@ -306,8 +308,46 @@ fn an_archive_comes_back_by_download_and_by_restore() {
     db.sql("drop database archive_copy");
     servers.sql("postgres", "drop database back_copy");
 
+    ns.secret(
+        "to-redis",
+        &[("username", "default"), ("password", REDIS_PASSWORD)],
+    );
+    servers.redis("-n 5 set back changed");
+    servers.redis("-n 5 set later x");
+    let (cache, redis) = (["--from-database", "cache"], host("redis"));
+    let refused = to(&cache, &redis, "to-redis", &[]).code(4);
+    assert!(
+        refused.stderr.contains("TargetNotEmpty"),
+        "{}",
+        refused.stderr
+    );
+    to(&cache, &redis, "to-redis", &["--overwrite", "--yes"]).ok();
+    let back = servers.redis("-n 5 mget back later");
+    assert_eq!(back.trim(), "as it was\nx");
+
+    let dir = ns.volume("data");
+    let words = ["restore", "backup/nightly", "--to-volume", "data/redis"];
+    let onto = |more: &[&str]| {
+        let wait = ["--wait", "--timeout", "3m"];
+        ns.backup(&[&words[..], &cache, &wait, more].concat())
+    };
+    onto(&[]).ok();
+    let inner = "nightly/redis/cache/dump.rdb";
+    let file = dir.join("redis/dump.rdb");
+    let archive = decrypted(&stored, SEAL);
+    assert_eq!(std::fs::read(&file).unwrap(), member(&archive, inner));
+    std::fs::write(&file, "old").unwrap();
+    let refused = onto(&[]).code(4);
+    assert!(
+        refused.stderr.contains("TargetNotEmpty"),
+        "{}",
+        refused.stderr
+    );
+    onto(&["--overwrite", "--yes"]).ok();
+    assert_eq!(std::fs::read(&file).unwrap(), member(&archive, inner));
+
     for (words, reason) in [
-        (&["--from-database", "cache"][..], "RestoredByHand"),
+        (&["--from-database", "cache"][..], "ClientDoesNotFit"),
         (&[], "name one with spec.from.database"),
     ] {
         let refused = to(words, HOST, "to-my", &[]).code(4);

@@ -131,9 +131,36 @@ pub(in crate::family) fn check(spooled: &Spooled, crc: &Crc64) -> Result<(), Fai
     Ok(())
 }
 
-/// CRC-64 of Redis (Jones, reflected) over all but the last eight bytes.
+/// CRC-64 of Redis (Jones, reflected), of one byte each.
+const TABLE: [u64; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut c = byte as u64;
+        let mut bit = 0;
+        while bit < 8 {
+            c = if c & 1 == 1 {
+                (c >> 1) ^ 0x95ac_9329_ac4b_c9b5
+            } else {
+                c >> 1
+            };
+            bit += 1;
+        }
+        table[byte] = c;
+        byte += 1;
+    }
+    table
+};
+
+/// CRC-64 of Redis of what had `crc` and goes on with `bytes`.
+pub(in crate::family) fn crc64(crc: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(crc, |crc, byte| {
+        TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)] ^ (crc >> 8)
+    })
+}
+
+/// CRC-64 of Redis over all but the last eight bytes.
 pub(in crate::family) struct Crc64 {
-    table: [u64; 256],
     crc: u64,
     held: Vec<u8>,
 }
@@ -141,18 +168,7 @@ pub(in crate::family) struct Crc64 {
 impl Crc64 {
     /// Of nothing yet.
     pub(in crate::family) fn new() -> Self {
-        let mut table = [0; 256];
-        for (byte, entry) in (0_u64..).zip(table.iter_mut()) {
-            *entry = (0..8).fold(byte, |c, _| {
-                if c & 1 == 1 {
-                    (c >> 1) ^ 0x95ac_9329_ac4b_c9b5
-                } else {
-                    c >> 1
-                }
-            });
-        }
         Self {
-            table,
             crc: 0,
             held: vec![],
         }
@@ -162,10 +178,8 @@ impl Crc64 {
     pub(in crate::family) fn feed(&mut self, chunk: &[u8]) {
         self.held.extend_from_slice(chunk);
         let ready = self.held.len().saturating_sub(8);
-        for byte in self.held.drain(..ready) {
-            let index = usize::from(self.crc.to_le_bytes()[0] ^ byte);
-            self.crc = self.table[index] ^ (self.crc >> 8);
-        }
+        self.crc = crc64(self.crc, &self.held[..ready]);
+        self.held.drain(..ready);
     }
 
     fn value(&self) -> u64 {

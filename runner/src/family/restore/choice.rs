@@ -13,6 +13,8 @@ pub(super) enum Server {
     Mysql,
     /// PostgreSQL.
     Postgresql,
+    /// Redis and Valkey.
+    Redis,
 }
 
 /// A dump that is restored.
@@ -20,11 +22,11 @@ pub(super) enum Server {
 pub(super) struct Dump {
     /// Path in the archive.
     pub(super) path: String,
-    /// Its server.
-    pub(super) engine: Engine,
+    /// The engine, as gobackup names it.
+    pub(super) engine: String,
     /// Name of the Database.
     pub(super) database: String,
-    /// Name of the database on the server, by the file's name.
+    /// Name of the database on the server, by the file's name; for files, their path within the dump.
     pub(super) schema: String,
     /// Bytes.
     pub(super) bytes: u64,
@@ -37,7 +39,7 @@ pub(super) struct Dump {
 impl Dump {
     /// `postgresql/maindb`.
     pub(super) fn name(&self) -> String {
-        format!("{}/{}", self.engine.as_str(), self.database)
+        format!("{}/{}", self.engine, self.database)
     }
 }
 
@@ -84,32 +86,68 @@ impl<'a> Item<'a> {
                 );
             }
             Engine::Postgresql => Server::Postgresql,
-            Engine::Redis => {
-                return Err(
-                    "by stopping the server, putting dump.rdb into its data directory and starting it: no running server takes a dump.rdb",
-                );
-            }
+            Engine::Redis => Server::Redis,
             Engine::Etcd => {
                 return Err(
-                    "with `etcdutl snapshot restore`, which makes the data directory of a new member",
+                    "with `etcdutl snapshot restore`, which makes the data directory of a new member as spec.to.volume does",
                 );
             }
             Engine::Mongodb => return Err("with `mongorestore`"),
             Engine::Influxdb2 => return Err("with `influx restore`"),
             Engine::Mssql => return Err("with `sqlpackage /Action:Import`"),
         };
-        Ok((
-            server,
-            Dump {
-                path: self.record.path.clone(),
-                engine,
-                database: self.database.to_owned(),
-                schema: file.strip_suffix(".sql").unwrap_or(file).to_owned(),
-                bytes: self.record.bytes,
-                sha256: self.record.sha256.clone(),
-                server: self.record.server.as_deref().cloned().unwrap_or_default(),
-            },
-        ))
+        let schema = file.strip_suffix(".sql").unwrap_or(file);
+        Ok((server, self.dump(schema.to_owned())))
+    }
+
+    fn dump(&self, schema: String) -> Dump {
+        Dump {
+            path: self.record.path.clone(),
+            engine: self.engine.to_owned(),
+            database: self.database.to_owned(),
+            schema,
+            bytes: self.record.bytes,
+            sha256: self.record.sha256.clone(),
+            server: self.record.server.as_deref().cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Path of the file within the dump of its database.
+    fn inner(&self) -> String {
+        let inner = self.record.path.splitn(4, '/').nth(3);
+        inner.unwrap_or(self.database).to_owned()
+    }
+
+    /// Its Database is of this name. A file of etcd has its member's name with it.
+    fn is_of(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        let rest = self.database.strip_prefix(&name);
+        self.database == name
+            || self.engine == "etcd" && rest.is_some_and(|rest| rest.starts_with('-'))
+    }
+}
+
+/// Chooses the files of one Database, whatever its engine is.
+///
+/// # Errors
+/// There is none of that name, or several.
+pub(super) fn files(record: &Record, wanted: Option<&str>) -> Result<Vec<Dump>, Failure> {
+    let items = items(record);
+    let named: Vec<&Item<'_>> = items
+        .iter()
+        .filter(|item| wanted.is_none_or(|w| item.is_of(w)))
+        .collect();
+    let mut names: Vec<String> = named.iter().map(|item| item.name()).collect();
+    names.sort();
+    names.dedup();
+    match &names[..] {
+        [] => Err(none(record, &items, wanted, &[])),
+        [_] => Ok(named.iter().map(|item| item.dump(item.inner())).collect()),
+        _ => Err(choice(format!(
+            "{} holds {}, and a directory takes the files of one Database: name it with spec.from.database (--from-database)",
+            record.key,
+            names.join(", ")
+        ))),
     }
 }
 
@@ -124,7 +162,7 @@ pub(super) fn choose(
     to: Option<&str>,
 ) -> Result<Chosen, Failure> {
     let items = items(record);
-    let named = |item: &&Item<'_>| wanted.is_none_or(|w| item.database == w.to_lowercase());
+    let named = |item: &&Item<'_>| wanted.is_none_or(|w| item.is_of(w));
     let (mut dumps, mut by_hand) = (vec![], vec![]);
     for item in items.iter().filter(named) {
         match item.fits() {
@@ -137,7 +175,25 @@ pub(super) fn choose(
     let Some(server) = dumps.first().map(|(server, _)| *server) else {
         return Err(none(record, &items, wanted, &by_hand));
     };
+    // The databases of SQL servers came first: to who names none, Redis is another server.
+    let redis = |(server, _): &(Server, Dump)| *server == Server::Redis;
+    let mixed = dumps.iter().any(redis) && !dumps.iter().all(redis);
+    let (others, dumps): (Vec<_>, Vec<_>) = dumps.into_iter().partition(|d| mixed && redis(d));
+    by_hand.extend(others.iter().map(|(_, dump)| {
+        format!(
+            "{} is not restored: a Redis or Valkey server takes it; name it with spec.from.database (--from-database)",
+            dump.name()
+        )
+    }));
+    let server = dumps.first().map_or(server, |(server, _)| *server);
     let names: Vec<String> = dumps.iter().map(|(_, d)| d.name()).collect();
+    if server == Server::Redis && names.len() > 1 {
+        return Err(choice(format!(
+            "{} holds {}, whose keys would mix: name one with spec.from.database (--from-database)",
+            record.key,
+            names.join(", ")
+        )));
+    }
     if dumps.iter().any(|(other, _)| *other != server) {
         return Err(choice(format!(
             "{} holds {}, which no one server takes: name one with spec.from.database (--from-database)",
@@ -177,7 +233,7 @@ fn items(record: &Record) -> Vec<Item<'_>> {
 
 fn sentence(name: &str, how: &str) -> String {
     format!(
-        "{name} is not restored: it is restored by hand, {how}; `kubectl backup download` brings the tar that holds it"
+        "{name} is not restored: no running server takes it over the network. spec.to.volume (--to-volume) puts it on a volume, or restore it by hand, {how}; `kubectl backup download` brings the tar that holds it"
     )
 }
 
@@ -305,15 +361,74 @@ mod tests {
                 "NotInArchive: a.tar.gz holds no dump of a Database gone; it holds postgresql/maindb, redis/cache",
             ),
             (&[], None, None, "NotInArchive: a.tar.gz holds no database"),
+            (&[CACHE], None, None, "Redis: redis/cache as dump.rdb | 0"),
+            (
+                &[CACHE, PG],
+                None,
+                None,
+                "Postgresql: postgresql/maindb as app | 1",
+            ),
+            (
+                &[PG, CACHE],
+                Some("cache"),
+                None,
+                "Redis: redis/cache as dump.rdb | 0",
+            ),
+            (
+                &[CACHE, "redis/queue/dump.rdb"],
+                None,
+                None,
+                "InvalidSettings: a.tar.gz holds redis/cache, redis/queue, whose keys would mix: name one with spec.from.database (--from-database)",
+            ),
         ] {
             assert_eq!(told(paths, wanted, to), expected);
         }
     }
 
     #[test]
+    fn the_files_of_one_database_whatever_it_is() {
+        const TREE: [&str; 5] = [
+            "mongodb/m/app/t.bson",
+            "mongodb/m/app/t.metadata.json",
+            "etcd/kv-127.0.0.1:2379",
+            CACHE,
+            "newer/n/x",
+        ];
+        let told = |wanted: Option<&str>| match files(&record(&TREE), wanted) {
+            Ok(dumps) => {
+                let each = dumps.iter().map(|d| format!("{} {}", d.name(), d.schema));
+                each.collect::<Vec<_>>().join(", ")
+            }
+            Err(e) => format!("{}: {}", e.reason, e.message),
+        };
+        for (wanted, expected) in [
+            (
+                Some("M"),
+                "mongodb/m app/t.bson, mongodb/m app/t.metadata.json",
+            ),
+            (Some("kv"), "etcd/kv-127.0.0.1:2379 kv-127.0.0.1:2379"),
+            (
+                Some("kv-127.0.0.1:2379"),
+                "etcd/kv-127.0.0.1:2379 kv-127.0.0.1:2379",
+            ),
+            (Some("cache"), "redis/cache dump.rdb"),
+            (Some("n"), "newer/n x"),
+            (
+                Some("k"),
+                "NotInArchive: a.tar.gz holds no dump of a Database k; it holds mongodb/m, etcd/kv-127.0.0.1:2379, redis/cache, newer/n",
+            ),
+            (
+                None,
+                "InvalidSettings: a.tar.gz holds etcd/kv-127.0.0.1:2379, mongodb/m, newer/n, redis/cache, and a directory takes the files of one Database: name it with spec.from.database (--from-database)",
+            ),
+        ] {
+            assert_eq!(told(wanted), expected);
+        }
+    }
+
+    #[test]
     fn what_no_server_takes_is_refused_with_the_remedy() {
         for (path, remedy) in [
-            (CACHE, "putting dump.rdb into its data directory"),
             ("etcd/kv-127.0.0.1:2379", "`etcdutl snapshot restore`"),
             ("mongodb/m/app/t.bson", "`mongorestore`"),
             ("influxdb2/i/x.tar", "`influx restore`"),
@@ -323,6 +438,7 @@ mod tests {
             assert!(text.starts_with("RestoredByHand: "), "{text}");
             assert!(text.contains(remedy), "{text}");
             assert!(text.contains("kubectl backup download"), "{text}");
+            assert!(text.contains("spec.to.volume"), "{text}");
         }
     }
 }

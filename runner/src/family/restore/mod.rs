@@ -3,18 +3,23 @@
 //! - `object`: whose archive it is; `plan.storages` and `plan.encrypt`: where it is and what opens
 //!   it; `identityFile`: the age identity.
 //! - `source`: the server to restore into, with `usernameFile` and `passwordFile`.
-//! - `options.restore`: `{key | run | at, dump, database, overwrite, dryRun}`. `dump` is the name of
-//!   one Database in the archive; without it every dump that fits the server is restored.
-//!   `database` is another name for the one database of the dump.
+//! - `options.restore`: `{key | run | at, dump, database, directory, etcd, overwrite, dryRun}`.
+//!   `dump` is the name of one Database in the archive; without it every dump that fits the server is
+//!   restored. `database` is another name for the one database of the dump. With `directory` the dump
+//!   of one Database is put there instead, on a mounted volume, and `source` is not looked at.
 //!
 //! The archive is read twice. First all of it: the stored bytes are compared with the record, the
 //! dumps with theirs, and what they hold is seen. Then, if the target is free, they are loaded.
 
 mod choice;
+mod files;
 mod mysql;
 mod postgresql;
+mod redis;
 
 use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use crds::report::exit;
 use serde::Deserialize;
@@ -38,6 +43,8 @@ struct Options {
     choice: Choice,
     dump: Option<String>,
     database: Option<String>,
+    directory: Option<PathBuf>,
+    etcd: files::Member,
     overwrite: bool,
     dry_run: bool,
 }
@@ -51,36 +58,91 @@ pub(super) fn run(context: &Context, family: &Family) -> Result<(), Failure> {
     let options = context.settings.options.get("restore").cloned();
     let options = Options::deserialize(options.unwrap_or_default())
         .map_err(|e| Failure::settings(format!("options.restore: {e}")))?;
-    let target = context.settings.source()?;
+    // Before anything is read: wrong settings are told at once.
+    let target = match &options.directory {
+        Some(directory) => Target::Directory(directory),
+        None => Target::Server(context.settings.source()?),
+    };
     context.reporter.phase("ReadingBack");
     let found = fetch::choose(context, family, &options.choice)?;
     context
         .reporter
         .update(|r| r.artefacts = vec![actions::artefact(&found)]);
-    let chosen = choice::choose(
-        &found.record,
-        options.dump.as_deref(),
-        options.database.as_deref(),
-    )?;
-    for text in &chosen.left {
-        context.reporter.warn(text);
-    }
-    let job = Job {
+    let (record, dump) = (&found.record, options.dump.as_deref());
+    let job = |dumps| Job {
         context,
         family,
         found: &found,
-        dumps: &chosen.dumps,
-        target,
+        dumps,
         options: &options,
     };
-    match chosen.server {
-        Server::Mysql => mysql::restore(&job),
-        Server::Postgresql => postgresql::restore(&job),
+    let target = match target {
+        Target::Directory(directory) => {
+            return files::restore(&job(&choice::files(record, dump)?), directory);
+        }
+        Target::Server(target) => target,
+    };
+    let chosen = choice::choose(record, dump, options.database.as_deref())?;
+    for text in &chosen.left {
+        context.reporter.warn(text);
     }
+    let job = job(&chosen.dumps);
+    match chosen.server {
+        Server::Mysql => mysql::restore(&job, target),
+        Server::Postgresql => postgresql::restore(&job, target),
+        Server::Redis => redis::restore(&job, target),
+    }
+}
+
+/// Where to restore to.
+enum Target<'a> {
+    Directory(&'a Path),
+    Server(&'a Source),
 }
 
 /// What is done with a chosen dump: its number, the dump, and its bytes.
 type Each<'a> = dyn FnMut(usize, &Dump, &mut dyn Read) -> Result<(), Failure> + 'a;
+
+/// Bytes of a dump on their way, counted and hashed, until the run is to end.
+struct Hashed<'a> {
+    context: &'a Context,
+    inner: &'a mut dyn Read,
+    hash: Sha256,
+    bytes: u64,
+    /// The archive could not be read on.
+    broken: bool,
+}
+
+impl<'a> Hashed<'a> {
+    fn new(context: &'a Context, inner: &'a mut dyn Read) -> Self {
+        Self {
+            context,
+            inner,
+            hash: Sha256::new(),
+            bytes: 0,
+            broken: false,
+        }
+    }
+
+    /// What was read is this dump, as far as is on record.
+    fn is(&self, dump: &Dump) -> bool {
+        self.bytes == dump.bytes && hex(&self.hash.clone().finalize()) == dump.sha256
+    }
+}
+
+impl Read for Hashed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.context.check().map_err(std::io::Error::other)?;
+        let n = self.inner.read(buffer).inspect_err(|e| {
+            self.broken |= e.kind() != std::io::ErrorKind::Interrupted;
+        })?;
+        self.hash.update(&buffer[..n]);
+        self.bytes += n as u64;
+        let raw = &self.context.reporter.counters.raw;
+        raw.store(self.bytes, Ordering::Relaxed);
+        Ok(n)
+    }
+}
 
 /// One restore under way.
 struct Job<'a> {
@@ -88,7 +150,6 @@ struct Job<'a> {
     family: &'a Family,
     found: &'a Found,
     dumps: &'a [Dump],
-    target: &'a Source,
     options: &'a Options,
 }
 
@@ -103,22 +164,34 @@ impl Job<'_> {
     /// Something differs from the record.
     fn check(&self, each: &mut dyn FnMut(usize, &[u8])) -> Result<(), Failure> {
         let mut buffer = vec![0; 256 * 1024];
-        self.walk(&mut |i, dump, entry| {
-            let (mut hash, mut bytes) = (Sha256::new(), 0u64);
+        self.compared(&mut |i, _, dump| {
             loop {
-                let n = match entry.read(&mut buffer) {
-                    Ok(0) => break,
-                    Ok(n) => n,
-                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                match dump.read(&mut buffer) {
+                    Ok(0) => return Ok(()),
+                    Ok(n) => each(i, &buffer[..n]),
+                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                     Err(e) => return Err(fetch::damaged(self.key(), e)),
-                };
-                self.context.check()?;
-                hash.update(&buffer[..n]);
-                bytes += n as u64;
-                each(i, &buffer[..n]);
+                }
             }
-            if bytes == dump.bytes && hex(&hash.finalize()) == dump.sha256 {
-                return Ok(());
+        })
+    }
+
+    /// Reads the whole archive; each chosen dump is read by `each`, then to its end, and compared
+    /// with the record. What differs is told rather than what `each` says of it.
+    ///
+    /// # Errors
+    /// Something differs from the record; what `each` says.
+    fn compared(&self, each: &mut Each<'_>) -> Result<(), Failure> {
+        self.walk(&mut |i, dump, entry| {
+            let mut hashed = Hashed::new(self.context, entry);
+            let outcome = each(i, dump, &mut hashed);
+            if hashed.broken {
+                return outcome;
+            }
+            let rest = std::io::copy(&mut hashed, &mut std::io::sink());
+            rest.map_err(|e| fetch::damaged(self.key(), e))?;
+            if hashed.is(dump) {
+                return outcome;
             }
             Err(Failure::verification(
                 "ArchiveDamaged",
@@ -175,13 +248,20 @@ impl Job<'_> {
     /// Says in the report what was found.
     fn show(&self, tables: u64, rows: u64) {
         let number = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
-        let bytes = self.dumps.iter().map(|d| d.bytes).sum();
-        self.context.reporter.expect(bytes);
+        self.show_bytes();
         self.context.reporter.update(|r| {
-            r.raw_bytes = number(bytes);
             r.tables = number(tables);
             r.rows = number(rows);
         });
+    }
+
+    /// The same, where there are no tables.
+    fn show_bytes(&self) {
+        let bytes = self.dumps.iter().map(|d| d.bytes).sum();
+        self.context.reporter.expect(bytes);
+        self.context
+            .reporter
+            .update(|r| r.raw_bytes = i64::try_from(bytes).ok());
     }
 
     /// `postgresql/maindb, postgresql/other of KEY`.

@@ -5,6 +5,7 @@ use crate::dump_reader::{DumpReader, Summary};
 use crate::failure::Failure;
 use crate::load;
 use crate::restore;
+use crate::settings::Source;
 use crate::source;
 
 use super::Job;
@@ -34,7 +35,7 @@ impl Plan<'_> {
 ///
 /// # Errors
 /// As the module above.
-pub(super) fn restore(job: &Job<'_>) -> Result<(), Failure> {
+pub(super) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
     let mut readers: Vec<DumpReader> = job.dumps.iter().map(|_| DumpReader::default()).collect();
     job.check(&mut |i, chunk| {
         if let Some(reader) = readers.get_mut(i) {
@@ -48,17 +49,11 @@ pub(super) fn restore(job: &Job<'_>) -> Result<(), Failure> {
         .zip(summaries)
         .map(|(dump, summary)| plan(job, dump, summary))
         .collect::<Result<_, _>>()?;
-    let connection = connect::connect(job.context, job.target)?;
+    let connection = connect::connect(job.context, target)?;
     if !job.options.overwrite {
         for plan in &plans {
             let names = (plan.names.as_slice(), plan.renamed());
-            restore::free(
-                job.context,
-                &connection,
-                job.target,
-                &plan.dump.server,
-                names,
-            )?;
+            restore::free(job.context, &connection, target, &plan.dump.server, names)?;
         }
     }
     let tables: usize = plans.iter().map(|p| p.summary.tables.len()).sum();
@@ -73,8 +68,8 @@ pub(super) fn restore(job: &Job<'_>) -> Result<(), Failure> {
         "{tables} tables with {rows} rows of {} into {} at {}:{}",
         job.what(),
         names.join(", "),
-        job.target.host,
-        job.target.port
+        target.host,
+        target.port
     );
     if job.options.dry_run {
         job.would(&what);
@@ -82,7 +77,7 @@ pub(super) fn restore(job: &Job<'_>) -> Result<(), Failure> {
     }
     job.context.reporter.phase("Restoring");
     job.walk(&mut |i, _, dump| match plans.get(i) {
-        Some(plan) => one(job, &connection, plan, dump).map_err(|e| job.failed(i, e)),
+        Some(plan) => one(job, (target, &connection), plan, dump).map_err(|e| job.failed(i, e)),
         None => Ok(()),
     })?;
     job.done(&what);
@@ -124,11 +119,11 @@ fn plan<'a>(job: &Job<'_>, dump: &'a Dump, summary: Summary) -> Result<Plan<'a>,
 /// Loads one dump.
 fn one(
     job: &Job<'_>,
-    connection: &Connection,
+    (target, connection): (&Source, &Connection),
     plan: &Plan<'_>,
     dump: &mut dyn std::io::Read,
 ) -> Result<(), Failure> {
-    let (context, target) = (job.context, job.target);
+    let context = job.context;
     let client = connection.sql()?.clone();
     let file = connection.options(context, target, client.flavour)?;
     let mut args = vec![file.argument()];

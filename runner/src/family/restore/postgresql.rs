@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::pipeline::hex;
 use crate::report::Ticker;
 use crate::restore::occupied;
+use crate::settings::Source;
 use crate::source::Ended;
 
 use super::super::dump::postgresql::{directory_of, environment, passfile, quoted};
@@ -77,7 +78,7 @@ struct Held {
 ///
 /// # Errors
 /// As the module above.
-pub(super) fn restore(job: &Job<'_>) -> Result<(), Failure> {
+pub(super) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
     let mut scripts: Vec<Script> = job.dumps.iter().map(|_| Script::default()).collect();
     job.check(&mut |i, chunk| {
         if let Some(script) = scripts.get_mut(i) {
@@ -88,7 +89,7 @@ pub(super) fn restore(job: &Job<'_>) -> Result<(), Failure> {
         readable(job, dump, script)?;
     }
     job.context.reporter.phase("Connecting");
-    let server = Server::new(job)?;
+    let server = Server::new(job, target)?;
     let mut held = vec![];
     for dump in job.dumps {
         let found = server.held(server.database(dump))?;
@@ -114,7 +115,7 @@ pub(super) fn restore(job: &Job<'_>) -> Result<(), Failure> {
         "{tables} tables with {rows} rows of {} into {} at {}:{}",
         job.what(),
         names.join(", "),
-        job.target.host,
+        target.host,
         server.port
     );
     let replaced: u64 = held.iter().map(|h| h.relations).sum();
@@ -141,7 +142,7 @@ pub(super) fn restore(job: &Job<'_>) -> Result<(), Failure> {
 fn readable(job: &Job<'_>, dump: &Dump, script: &Script) -> Result<(), Failure> {
     if !script.is_text() {
         return Err(Failure::settings(format!(
-            "{} was dumped in a format of pg_dump's own (its args say so) and is restored by hand, with pg_restore; `kubectl backup download` brings the tar that holds {}",
+            "{} was dumped in a format of pg_dump's own (its args say so) and is restored by hand, with pg_restore: spec.to.volume (--to-volume) puts {} on a volume, `kubectl backup download` brings the tar that holds it",
             dump.name(),
             dump.path
         )));
@@ -158,15 +159,17 @@ fn readable(job: &Job<'_>, dump: &Dump, script: &Script) -> Result<(), Failure> 
 /// The server to restore into.
 struct Server<'a> {
     job: &'a Job<'a>,
+    target: &'a Source,
     port: u16,
     passfile: PrivateFile,
 }
 
 impl<'a> Server<'a> {
-    fn new(job: &'a Job<'a>) -> Result<Self, Failure> {
-        let content = passfile(job.target.password.expose_secret())?;
+    fn new(job: &'a Job<'a>, target: &'a Source) -> Result<Self, Failure> {
+        let content = passfile(target.password.expose_secret())?;
         Ok(Self {
             job,
+            target,
             port: job.family.target_port.unwrap_or(PORT),
             passfile: private_file(job.context, "restore-pgpass", &content)?,
         })
@@ -179,7 +182,7 @@ impl<'a> Server<'a> {
     }
 
     fn program(&self, database: &str) -> Result<Program, Failure> {
-        let target = self.job.target;
+        let target = self.target;
         let socket = target.socket.as_deref().map(directory_of);
         let mut program = Program::new(
             Program::find(self.job.context, "psql")?,

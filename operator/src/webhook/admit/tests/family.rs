@@ -286,7 +286,31 @@ fn a_restore_that_can_never_run_is_refused_when_it_is_made() {
             json!({"name": "shop", "latest": true}),
             json!({"credentialsSecretRef": {"name": "db"}}),
             "spec.to",
-            "host, socket",
+            "host, socket, volume",
+        ),
+        (
+            json!({"name": "shop", "latest": true}),
+            json!({"host": "db"}),
+            "spec.to.credentialsSecretRef",
+            "is needed with host and socket",
+        ),
+        (
+            json!({"name": "shop", "latest": true}),
+            json!({"volume": {"emptyDir": {}}}),
+            "spec.to.volume",
+            "kubectl backup download",
+        ),
+        (
+            json!({"kind": "Backup", "name": "nightly", "latest": true}),
+            json!({"volume": {"emptyDir": {}, "path": "../x"}}),
+            "spec.to.volume.path",
+            "may not hold",
+        ),
+        (
+            json!({"kind": "Backup", "name": "nightly", "latest": true}),
+            json!({"volume": {"emptyDir": {}}, "port": 1}),
+            "spec.to.port",
+            "goes with host and socket",
         ),
         (
             json!({"name": 7, "latest": true}),
