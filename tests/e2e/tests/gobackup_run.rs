@@ -347,7 +347,7 @@ fn an_archive_comes_back_by_download_and_by_restore() {
     assert_eq!(std::fs::read(&file).unwrap(), member(&archive, inner));
 
     for (words, reason) in [
-        (&["--from-database", "cache"][..], "ClientDoesNotFit"),
+        (&["--from-database", "cache"][..], "ConnectionFailed"),
         (&[], "name one with spec.from.database"),
     ] {
         let refused = to(words, HOST, "to-my", &[]).code(4);
