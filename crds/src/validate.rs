@@ -76,6 +76,9 @@ pub fn mysql_backup(spec: &MysqlBackupSpec) -> Vec<Problem> {
     if let Some(destination) = &spec.destination {
         self::destination("spec.destination", destination, &mut found);
     }
+    if let Some(verify) = &spec.verify {
+        found.extend(self::verify("spec.verify", verify));
+    }
     if let Some(age) = spec.encryption.as_ref().map(|e| e.age.as_ref()) {
         let empty =
             age.is_none_or(|a| a.recipients.is_empty() && a.recipients_secret_key_ref.is_none());
@@ -589,6 +592,15 @@ mod tests {
             (
                 "spec.encryption.age",
                 spec(|s| s.encryption = Some(Encryption::default())),
+            ),
+            (
+                "spec.verify.volume",
+                spec(|s| {
+                    s.verify = Some(Verify {
+                        volume: Some(VolumeDestination::default()),
+                        ..Default::default()
+                    })
+                }),
             ),
             (
                 "spec.retention.maxAge",

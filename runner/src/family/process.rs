@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::cancel::Cancel;
 use crate::failure::Failure;
 use crate::run::Context;
-use crate::scrub::Scrub;
+use crate::scrub::{Scrub, without_rows};
 use crate::source::Ended;
 
 /// So many of the last messages are kept.
@@ -213,7 +213,7 @@ fn gather(stderr: impl Read, name: &str, scrub: &Scrub) -> Vec<String> {
             Ok(0) | Err(_) => return kept,
             Ok(_) => {}
         }
-        let text = scrub.clean(String::from_utf8_lossy(&line).trim());
+        let text = without_rows(&scrub.clean(String::from_utf8_lossy(&line).trim()));
         if text.is_empty() {
             continue;
         }

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::client::Client;
 use crate::cancel::Cancel;
 use crate::failure::Failure;
-use crate::scrub::Scrub;
+use crate::scrub::{Scrub, without_rows};
 
 /// So many of the client's last messages are kept for the report.
 const KEPT: usize = 20;
@@ -230,7 +230,7 @@ fn gather(stderr: impl Read, name: &str, scrub: &Scrub) -> Vec<String> {
             Ok(0) | Err(_) => return kept,
             Ok(_) => {}
         }
-        let text = scrub.clean(String::from_utf8_lossy(&line).trim());
+        let text = without_rows(&scrub.clean(String::from_utf8_lossy(&line).trim()));
         if text.is_empty() {
             continue;
         }

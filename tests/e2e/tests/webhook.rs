@@ -414,18 +414,35 @@ fn the_server_says_when_and_who() {
     let mut request = Request::new(Action::Backup, "7f3a", "the boss", chrono::Utc::now());
     request.expires_at = crds::time::rfc3339(chrono::Utc::now() - chrono::TimeDelta::seconds(1));
     let key = Request::annotation_key("7f3a");
-    alice(&[
-        "annotate",
-        "mysqlbackup",
-        "shop",
-        &format!("{key}={}", request.annotation_value()),
-    ]);
+    let asking = format!("{key}={}", request.annotation_value());
+    alice(&["annotate", "mysqlbackup", "shop", &asking]);
     let by = wait_for("the request is echoed", 30, || {
         let object = ns.mysql_backup("shop")?;
         let requests = object["status"]["requests"].as_array()?.clone();
         requests.into_iter().find(|r| r["id"] == "7f3a")
     });
     assert_eq!(by["by"], "alice", "{by}");
+
+    // The same of a Backup, of which all else stays as it was written.
+    ns.apply("{apiVersion: gobackup.io/v1, kind: Backup, metadata: {name: nightly}, spec: {storageRefs: [{name: none, keep: 2}]}}");
+    let written = ns.get(&["backups.gobackup.io", "nightly"]).unwrap();
+    let answer = ns.kubectl(&[
+        "annotate",
+        "backups.gobackup.io",
+        "nightly",
+        &asking,
+        "--as=alice",
+        "--as-group=system:masters",
+        "-o",
+        "json",
+    ]);
+    let signed: Value = serde_json::from_str(&answer.ok().stdout).unwrap();
+    let request = annotations(&signed)[&key].as_str().unwrap().to_owned();
+    assert!(
+        request.contains("alice") && !request.contains("the boss"),
+        "{request}"
+    );
+    assert_eq!(signed["spec"], written["spec"]);
 }
 
 #[test]

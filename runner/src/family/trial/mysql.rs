@@ -52,10 +52,8 @@ pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
     if !loaded.ended.good() {
         let mut messages = loaded.ended.messages.iter().rev();
         let said = messages.find(|m| m.starts_with("ERROR"));
-        // Without the rows it quotes.
-        let said = said.and_then(|m| m.split(" near '").next());
-        let said = said.unwrap_or("nothing").to_owned();
-        return Err(refused(trial, &summary.server_version, &said));
+        let said = said.map_or("nothing", String::as_str);
+        return Err(refused(trial, &summary.server_version, said));
     }
     let options = trial
         .dump

@@ -428,7 +428,7 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// What psql said of errors, without the rows it quotes.
+/// What psql said of errors.
 fn errors(ended: &Ended) -> String {
     let of_error =
         |m: &&String| m.contains("ERROR:") || m.contains("CONTEXT:") || m.contains("FATAL:");
@@ -436,10 +436,7 @@ fn errors(ended: &Ended) -> String {
         .messages
         .iter()
         .filter(of_error)
-        .map(|m| {
-            let quotes = if m.contains("CONTEXT:") { ": \"" } else { "\n" };
-            m.split(quotes).next().unwrap_or_default()
-        })
+        .map(String::as_str)
         .collect();
     if all.is_empty() {
         ended.messages.join(" / ")
