@@ -20,6 +20,11 @@ use crate::view::time::zone_or_utc;
 pub(crate) async fn run(context: &Context, args: &Runs) -> Result<()> {
     let cluster = context.cluster().await?;
     let (objects, failed) = objects(context, &cluster, args).await?;
+    if objects.is_empty()
+        && let Some(failed) = failed
+    {
+        return Err(failed);
+    }
     if args.stored {
         return stored(context, &cluster, args, &objects, failed).await;
     }

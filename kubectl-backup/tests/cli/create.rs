@@ -324,7 +324,7 @@ fn a_name_in_a_namespace_that_is_not_there_says_that_the_namespace_is_missing() 
         let ran = Config::new(&fake).run(&[args, &["-n", "nowhere"]].concat());
         assert_eq!(ran.code, Some(5), "{args:?}: {ran:?}");
         assert_eq!(
-            ran.err.lines().take(2).collect::<Vec<_>>(),
+            ran.err.lines().collect::<Vec<_>>(),
             [
                 "Error from server (NotFound): namespace \"nowhere\" not found",
                 "Hint: kubectl create namespace nowhere, or correct -n: kubectl get namespaces",
