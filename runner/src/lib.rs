@@ -31,4 +31,5 @@ pub mod settings;
 pub mod source;
 pub mod store;
 pub mod tell;
+mod trust;
 pub mod verify;

@@ -115,13 +115,13 @@ impl Hook {
         name: String,
         rules: Option<Vec<RuleWithOperations>>,
         client: WebhookClientConfig,
-        policy: Option<&str>,
+        policy: Option<String>,
     ) -> Self {
         Self {
             name,
             rules: rules.unwrap_or_default(),
             client,
-            fails: policy != Some("Ignore"),
+            fails: policy.as_deref() != Some("Ignore"),
         }
     }
 
@@ -305,14 +305,7 @@ impl Cluster {
             Ok(list) => seen.extend(list.items.into_iter().filter_map(|c| {
                 let hooks = c.webhooks.unwrap_or_default().into_iter();
                 let hooks: Vec<Hook> = hooks
-                    .map(|h| {
-                        Hook::of(
-                            h.name,
-                            h.rules,
-                            h.client_config,
-                            h.failure_policy.as_deref(),
-                        )
-                    })
+                    .map(|h| Hook::of(h.name, h.rules, h.client_config, h.failure_policy))
                     .collect();
                 configuration(Asks::Validating, &c.metadata, &hooks)
             })),
@@ -324,14 +317,7 @@ impl Cluster {
             Ok(list) => seen.extend(list.items.into_iter().filter_map(|c| {
                 let hooks = c.webhooks.unwrap_or_default().into_iter();
                 let hooks: Vec<Hook> = hooks
-                    .map(|h| {
-                        Hook::of(
-                            h.name,
-                            h.rules,
-                            h.client_config,
-                            h.failure_policy.as_deref(),
-                        )
-                    })
+                    .map(|h| Hook::of(h.name, h.rules, h.client_config, h.failure_policy))
                     .collect();
                 configuration(Asks::Mutating, &c.metadata, &hooks)
             })),

@@ -7,9 +7,6 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls_platform_verifier::BuilderVerifierExt;
 use secrecy::{ExposeSecret, SecretString};
 use suppaftp::list::ListParser;
@@ -21,6 +18,7 @@ use suppaftp::{
 use super::temporary::{self, OWN};
 use super::{Attempt, Entry, Store, Upload, key_in};
 use crate::failure::Failure;
+use crate::trust::Lenient;
 
 /// Connecting takes no longer.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -592,9 +590,15 @@ fn tls(no_check: bool) -> Result<Arc<rustls::ClientConfig>, Failure> {
         .with_safe_default_protocol_versions()
         .map_err(|e| failed(&e))?;
     let config = if no_check {
+        // `no_check_certificate`: whoever answers is believed.
+        let believing = Lenient {
+            inner: None,
+            names: false,
+            provider,
+        };
         builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+            .with_custom_certificate_verifier(Arc::new(believing))
             .with_no_client_auth()
     } else {
         builder
@@ -603,53 +607,4 @@ fn tls(no_check: bool) -> Result<Arc<rustls::ClientConfig>, Failure> {
             .with_no_client_auth()
     };
     Ok(Arc::new(config))
-}
-
-/// `no_check_certificate`: whoever answers is believed; signatures are checked all the same.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &rustls::DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &rustls::DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use crds::mysql_backup::TlsMode;
 use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::failure::Failure;
+use crate::trust::Lenient;
 
 /// A client's part of a connection; `None` where the mode asks for none.
 ///
@@ -73,61 +74,4 @@ fn verifier(
     let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
     let verifier: Arc<dyn ServerCertVerifier> = built.build().map_err(|e| failed(&e))?;
     Ok(verifier)
-}
-
-/// Verifies what the mode asks for; signatures are checked in any.
-#[derive(Debug)]
-struct Lenient {
-    /// Verifies the chain; `None` believes whoever answers.
-    inner: Option<Arc<dyn ServerCertVerifier>>,
-    /// The certificate must be of the host's name.
-    names: bool,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Lenient {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let Some(inner) = &self.inner else {
-            return Ok(ServerCertVerified::assertion());
-        };
-        match inner.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-            // The chain was found good before the name is looked at.
-            Err(rustls::Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) if !self.names => Ok(ServerCertVerified::assertion()),
-            other => other,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &rustls::DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &rustls::DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        algorithms.supported_schemes()
-    }
 }

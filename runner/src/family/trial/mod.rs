@@ -24,6 +24,7 @@ use super::actions::Found;
 use super::fetch;
 use super::holds::Holds;
 use super::open;
+use super::process::Program;
 use super::settings::Family;
 use super::state::FileRecord;
 use crate::failure::Failure;
@@ -404,10 +405,8 @@ impl Trial<'_> {
 
 /// A program in the search path.
 fn find(context: &Context, names: &[&str]) -> Option<PathBuf> {
-    names.iter().find_map(|name| {
-        let mut places = context.settings.path.iter().map(|d| d.join(name));
-        places.find(|p| p.is_file())
-    })
+    let mut names = names.iter();
+    names.find_map(|name| Program::find(context, name).ok())
 }
 
 #[cfg(test)]
