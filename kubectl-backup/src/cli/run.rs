@@ -102,6 +102,9 @@ pub(crate) struct Resume {
     /// Start the newest slot missed while suspended, if its deadline allows
     #[arg(long)]
     pub(crate) run_missed: bool,
+    /// With --all or --selector: whose suspensions to end, by user name, or any; your own if unset
+    #[arg(long, value_name = "USER|any")]
+    pub(crate) suspended_by: Option<String>,
     /// Dry run and output.
     #[command(flatten)]
     pub(crate) change: Change,
@@ -116,7 +119,7 @@ pub(crate) struct Delete {
     /// Keep what was stored; this is so unless --delete-data is given
     #[arg(long, conflicts_with = "delete_data")]
     pub(crate) keep_data: bool,
-    /// Have the operator remove what was stored first; asks for consent
+    /// Have the operator remove what was stored first; asks for consent. With --dry-run=server a Job says what would go
     #[arg(long)]
     pub(crate) delete_data: bool,
     /// Return at once instead of waiting until the object is gone

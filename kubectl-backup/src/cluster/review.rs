@@ -129,6 +129,18 @@ impl Cluster {
         Ok(self.table(kind, &query).await?.is_some())
     }
 
+    /// True if a namespace of this name exists.
+    ///
+    /// # Errors
+    /// What the server refused, such as the right to read it.
+    pub(crate) async fn has_namespace(&self, name: &str) -> Result<bool> {
+        let api: Api<Namespace> = Api::all(self.client.clone());
+        match api.get_metadata_opt(name).await {
+            Ok(found) => Ok(found.is_some()),
+            Err(e) => Err(self.explain(&e, Self::ask("get", "namespaces", None))),
+        }
+    }
+
     /// Names of all namespaces; none where that is not allowed.
     pub(crate) async fn namespaces(&self) -> Vec<String> {
         let api: Api<Namespace> = Api::all(self.client.clone());

@@ -62,10 +62,11 @@ pub(crate) async fn run(context: &Context, args: &Delete) -> Result<()> {
 
 async fn one(context: &Context, cluster: &Cluster, args: &Delete, object: &Object) -> Result<bool> {
     let dry_run = args.change.dry_run;
-    if args.delete_data && dry_run == DryRun::None {
+    if args.delete_data && dry_run != DryRun::Client {
         // The object goes only after its data: else nobody would know where the data is.
         let options = Options {
             all: true,
+            dry_run: dry_run == DryRun::Server,
             ..Options::default()
         };
         let id = ask(context, cluster, object, Action::Prune, options).await?;

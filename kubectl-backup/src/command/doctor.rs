@@ -58,11 +58,26 @@ async fn examine(
             return Ok(());
         }
     }
+    namespace(cluster, report).await;
     clock(context, cluster, report).await;
     kinds(cluster, report).await;
     operator(cluster, report).await;
     rights(cluster, report).await;
     objects(context, cluster, args, report).await
+}
+
+/// A namespace that is not there makes every list below it empty, which would look well.
+async fn namespace(cluster: &Cluster, report: &mut Report) {
+    let name = &cluster.namespace;
+    match cluster.has_namespace(name).await {
+        Ok(true) => {}
+        Ok(false) => report.add(
+            Verdict::Bad,
+            format!("namespace {name:?}: not found"),
+            Some("name one that is there: kubectl get namespaces"),
+        ),
+        Err(error) => report.failed(Verdict::Open, &format!("namespace {name:?}"), &error),
+    }
 }
 
 async fn clock(context: &Context, cluster: &Cluster, report: &mut Report) {

@@ -68,6 +68,16 @@ async fn check(context: &Context, args: &Health) -> Result<State> {
         args.selector.as_deref(),
     )
     .await?;
+    if objects.is_empty() {
+        // A typing error in a namespace or selector must not look healthy.
+        return Err(Error::new(
+            Exit::NotFound,
+            match args.all_namespaces {
+                true => "no backup objects fit".to_owned(),
+                false => format!("no backup objects fit in namespace {}", cluster.namespace),
+            },
+        ));
+    }
     let judged: Vec<(&Object, Freshness)> = objects
         .iter()
         .map(|o| (o, verdict(context, o, max_age)))
@@ -111,11 +121,7 @@ fn nagios(state: State, judged: &[(&Object, Freshness)], namespaced: bool) -> St
             counts.push(format!("{count} {word}"));
         }
     }
-    let counts = if counts.is_empty() {
-        "no backup objects".to_owned()
-    } else {
-        counts.join(", ")
-    };
+    let counts = counts.join(", ");
     let data: Vec<String> = judged
         .iter()
         .filter_map(|(object, f)| {

@@ -56,6 +56,8 @@ pub(crate) struct Context {
     pub(crate) env: Env,
     /// The zone times are shown in.
     pub(crate) zone: Zone,
+    /// What was asked of the operator and has no answer yet.
+    pub(crate) open_requests: request::OpenRequests,
     clock: (DateTime<Utc>, tokio::time::Instant),
 }
 
@@ -83,6 +85,7 @@ impl Context {
             connection,
             env,
             zone,
+            open_requests: request::OpenRequests::default(),
             clock: (now, tokio::time::Instant::now()),
         })
     }
@@ -186,7 +189,10 @@ pub(crate) async fn main(cli: Cli, env: Env, now: DateTime<Utc>) -> u8 {
     );
     let result = tokio::select! {
         result = run(verb, &context) => result,
-        kind = interrupted(), if !detaches => Err(Error::silent(kind)),
+        kind = interrupted(), if !detaches => {
+            context.open_requests.withdraw_all(&context).await;
+            Err(Error::silent(kind))
+        }
     };
     finish(&context, result)
 }

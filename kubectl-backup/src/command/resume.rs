@@ -8,7 +8,7 @@ use super::suspend::{apply, next_run, schedule_of, warn_owner};
 use super::{Context, Tally, select};
 use crate::cli::Resume;
 use crate::cluster::{Cluster, Object};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Resumes.
 ///
@@ -17,14 +17,41 @@ use crate::error::Result;
 pub(crate) async fn run(context: &Context, args: &Resume) -> Result<()> {
     let cluster = context.cluster().await?;
     let mut tally = Tally::default();
+    let by_list = args.targets.all || args.targets.selector.is_some();
+    if args.suspended_by.is_some() && !by_list {
+        return Err(Error::usage(
+            "--suspended-by goes with --all or --selector; an object that is named is resumed whoever suspended it",
+        ));
+    }
     for object in select::many(context, &cluster, &args.targets, "resume").await? {
         let outcome = match object {
+            Ok(object) if by_list && is_others(&cluster, args, &object) => {
+                context.changed(&object, &left_suspended(&object), &args.change)?;
+                Ok(false)
+            }
             Ok(object) => one(context, &cluster, args, &object).await,
             Err(error) => Err(error),
         };
         tally.add(context, outcome)?;
     }
     tally.end(&args.change)
+}
+
+/// True if somebody else suspended it: a list ends only the suspensions that are meant.
+fn is_others(cluster: &Cluster, args: &Resume, object: &Object) -> bool {
+    let meant = args.suspended_by.as_deref().unwrap_or(&cluster.user);
+    object.suspended()
+        && meant != "any"
+        && object.annotation(labels::SUSPENDED_BY).unwrap_or_default() != meant
+}
+
+fn left_suspended(object: &Object) -> String {
+    match object.annotation(labels::SUSPENDED_BY) {
+        Some(by) => format!(
+            "left suspended: {by} suspended it; resume it by its name, or add --suspended-by {by}"
+        ),
+        None => "left suspended: nobody knows who suspended it; resume it by its name, or add --suspended-by any".to_owned(),
+    }
 }
 
 async fn one(context: &Context, cluster: &Cluster, args: &Resume, object: &Object) -> Result<bool> {

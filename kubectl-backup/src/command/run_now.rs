@@ -12,7 +12,7 @@ use super::attend::{Goal, attend, conclude};
 use super::{Context, Tally, select};
 use crate::cli::{DryRun, RunNow};
 use crate::cluster::{Cluster, Object, duration};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::ui::Mark;
 
 /// Asks, and waits if told to.
@@ -30,6 +30,10 @@ pub(crate) async fn run(context: &Context, args: &RunNow) -> Result<()> {
     }
     let cluster = context.cluster().await?;
     let objects = select::many(context, &cluster, &args.targets, "run").await?;
+    if objects.is_empty() {
+        // Who asked for runs and got none must not take it for success.
+        return Err(Error::silent(Kind::NotFound));
+    }
     let parallel = usize::from(args.max_parallel);
     let outcomes = stream::iter(objects)
         .map(|object| one(context, &cluster, args, object, timeout))

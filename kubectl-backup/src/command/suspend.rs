@@ -128,15 +128,21 @@ fn patch(
     let mut note = |key: &str, value: Value| {
         notes.insert(key.to_owned(), value);
     };
-    note(
-        labels::SUSPEND_REASON,
-        args.reason.clone().map_or(Value::Null, Value::from),
-    );
-    note(
-        labels::RESUME_AT,
-        until.map_or(Value::Null, |at| rfc3339(at).into()),
-    );
-    if !object.suspended() {
+    // What is not given stays as it was said when the suspension began.
+    let begins = !object.suspended();
+    if begins || args.reason.is_some() {
+        note(
+            labels::SUSPEND_REASON,
+            args.reason.clone().map_or(Value::Null, Value::from),
+        );
+    }
+    if begins || until.is_some() {
+        note(
+            labels::RESUME_AT,
+            until.map_or(Value::Null, |at| rfc3339(at).into()),
+        );
+    }
+    if begins {
         note(labels::SUSPENDED_BY, cluster.user.clone().into());
         note(labels::SUSPENDED_SINCE, rfc3339(now).into());
     }

@@ -297,6 +297,18 @@ async fn answered(shared: Shared, request: Request) -> Response {
         return answer(*code, value);
     }
     let path: Vec<&str> = seen.path.trim_matches('/').split('/').collect();
+    if let ["api", "v1", "namespaces", name] = path[..]
+        && seen.method == "GET"
+    {
+        // Every namespace is there but one.
+        return match name {
+            "nope" => answer(
+                404,
+                &status(404, "NotFound", "namespaces \"nope\" not found", name),
+            ),
+            _ => answer(200, &json!({ "metadata": { "name": name } })),
+        };
+    }
     if let Some(value) = world.paths.get(&seen.path) {
         return answer(200, &events_of(value, &seen));
     }
@@ -446,6 +458,7 @@ fn one(shared: &Shared, world: &mut World, namespace: &str, name: &str, seen: &S
     };
     match seen.method.as_str() {
         "GET" => answer(200, &object),
+        "DELETE" if seen.body["dryRun"].is_array() => answer(200, &object),
         "DELETE" => answer(200, &store(shared, world, object, "DELETED")),
         "PATCH" => {
             merge(&mut object, &seen.body);

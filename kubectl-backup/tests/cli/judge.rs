@@ -38,8 +38,6 @@ fn failed(name: &str) -> Value {
 fn health_is_the_worst_of_all() {
     let fake = Fake::start();
     let config = Config::new(&fake);
-    let ran = config.run(&["health"]).ok();
-    assert_eq!(ran.out, "OK no backup objects\n");
     fake.put(good("shop", 1));
     let ran = config.run(&["health"]).ok();
     let first = ran.out.lines().next().unwrap();
@@ -95,6 +93,48 @@ fn health_for_other_readers() {
     assert_eq!(
         (&json["state"], &json["items"][0]["reason"]),
         (&json!("CRITICAL"), &json!("failed"))
+    );
+}
+
+#[test]
+fn u4_health_of_nothing_is_unknown() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let ran = config.run(&["health"]);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (
+            Some(3),
+            "UNKNOWN error: no backup objects fit in namespace prod\n"
+        )
+    );
+    fake.put(good("shop", 1));
+    for args in [
+        vec!["health", "-l", "app=nobody"],
+        vec!["health", "-A", "-l", "app=nobody"],
+        vec!["health", "-n", "nope"],
+    ] {
+        assert_eq!(config.run(&args).code, Some(3), "{args:?}");
+    }
+    config.run(&["health"]).ok();
+}
+
+#[test]
+fn u4_a_namespace_that_is_not_there_is_no_health() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let ran = config.run(&["doctor", "-n", "nope"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.out.contains("namespace \"nope\": not found"),
+        "{}",
+        ran.out
+    );
+    assert!(
+        !config
+            .run(&["doctor"])
+            .out
+            .contains("namespace \"prod\": not found")
     );
 }
 

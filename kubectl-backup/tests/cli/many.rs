@@ -157,3 +157,17 @@ fn the_log_of_a_run_that_has_not_begun_is_waited_for() {
     let ran = super::Ran::of(child.wait_with_output().unwrap()).ok();
     assert_eq!(ran.out, "table t: 3 rows\n");
 }
+
+#[test]
+fn u4_runs_of_nothing_are_no_success() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    for args in [
+        vec!["run-now", "-l", "app=nobody", "--wait"],
+        vec!["run-now", "--all"],
+    ] {
+        let ran = config.run(&args);
+        assert_eq!(ran.code, Some(5), "{ran:?}");
+        assert_eq!(ran.err, "No backups found in prod namespace.\n");
+    }
+}

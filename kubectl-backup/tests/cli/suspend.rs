@@ -336,3 +336,120 @@ fn data_is_deleted_by_the_operator_before_the_object() {
         .ok();
     assert_eq!(fake.get("prod", "shop"), None);
 }
+
+/// Takes the plugin's request off the object, or not, and answers as told.
+fn prune_request(object: &Value) -> Option<crds::request::Request> {
+    let notes = object["metadata"]["annotations"].as_object()?;
+    let (_, value) = notes
+        .iter()
+        .find(|(k, _)| k.starts_with("batch.isekiro.com/request-"))?;
+    crds::request::Request::parse(value.as_str()?).ok()
+}
+
+#[test]
+fn u2_a_request_to_remove_data_is_withdrawn_when_nobody_answers() {
+    use std::os::unix::process::ExitStatusExt;
+    let (fake, config) = three();
+    // An interrupt.
+    let mut child = config
+        .command(&["delete", "shop", "--delete-data", "--yes"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    super::eventually("the request stands", || {
+        prune_request(&fake.get("prod", "shop").unwrap()).is_some()
+    });
+    std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    let ended = child.wait().unwrap();
+    assert_eq!((ended.code(), ended.signal()), (Some(130), None));
+    let mut err = String::new();
+    std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut err).unwrap();
+    assert!(err.contains("the request was withdrawn"), "{err}");
+    let after = fake.get("prod", "shop").expect("the object stays");
+    assert!(prune_request(&after).is_none(), "{after}");
+    // No operator answers.
+    let ran = config.run(&["delete", "shop", "--delete-data", "--yes"]);
+    assert_eq!(ran.code, Some(7), "{ran:?}");
+    assert!(ran.err.contains("the request was withdrawn"), "{}", ran.err);
+    assert!(prune_request(&fake.get("prod", "shop").unwrap()).is_none());
+}
+
+#[test]
+fn u2_what_would_go_is_previewed() {
+    let (fake, config) = three();
+    fake.operate(|object| {
+        let request = prune_request(object)?;
+        assert!(request.options.all && request.options.dry_run);
+        let mut after = object.clone();
+        after["metadata"]["annotations"] = json!({});
+        after["status"] = json!({ "requests": [{ "id": request.id, "action": "Prune", "state": "Succeeded", "message": "3 of 3 artefacts would be removed in bucket x" }] });
+        Some(after)
+    });
+    let ran = config
+        .run(&["delete", "shop", "--delete-data", "--dry-run=server"])
+        .ok();
+    assert!(
+        ran.err.contains("3 of 3 artefacts would be removed"),
+        "{ran:?}"
+    );
+    assert!(fake.get("prod", "shop").is_some());
+    config
+        .run(&["delete", "shop", "--delete-data", "--dry-run=client"])
+        .ok();
+    assert!(prune_request(&fake.get("prod", "shop").unwrap()).is_none());
+}
+
+#[test]
+fn u5_what_is_not_given_stays_as_it_was_said() {
+    const REASON: &str = "batch.isekiro.com/suspend-reason";
+    const UNTIL: &str = "batch.isekiro.com/resume-at";
+    let (fake, config) = three();
+    let notes = || fake.get("prod", "shop").unwrap()["metadata"]["annotations"].clone();
+    config.run(&["suspend", "shop", "--for", "2h"]).ok();
+    let until = notes()[UNTIL].clone();
+    assert!(until.is_string());
+    config
+        .run(&["suspend", "shop", "--reason", "host moves"])
+        .ok();
+    assert_eq!(
+        (&notes()[UNTIL], &notes()[REASON]),
+        (&until, &json!("host moves"))
+    );
+    config.run(&["suspend", "shop", "--for", "3h"]).ok();
+    assert_eq!(notes()[REASON], "host moves");
+    assert_ne!(notes()[UNTIL], until);
+}
+
+#[test]
+fn u5_a_list_resumes_what_its_caller_suspended() {
+    let (fake, config) = three();
+    let mut bobs = fake.get("prod", "crm").unwrap();
+    bobs["spec"]["suspend"] = json!(true);
+    bobs["metadata"]["annotations"] = json!({ "batch.isekiro.com/suspended-by": "bob" });
+    fake.put(bobs);
+    let suspended = |name: &str| fake.get("prod", name).unwrap()["spec"]["suspend"] == true;
+    config.run(&["suspend", "--all"]).ok();
+    let ran = config.run(&["resume", "--all"]).ok();
+    assert!(
+        ran.out.contains("/crm left suspended: bob suspended it; resume it by its name, or add --suspended-by bob\n"),
+        "{}", ran.out
+    );
+    assert_eq!((suspended("shop"), suspended("crm")), (false, true));
+    config.run(&["resume", "crm", "--suspended-by", "bob"]).fails(
+        2,
+        "error: --suspended-by goes with --all or --selector; an object that is named is resumed whoever suspended it",
+    );
+    config
+        .run(&["resume", "--all", "--suspended-by", "bob"])
+        .ok();
+    assert!(!suspended("crm"));
+    config.run(&["suspend", "crm"]).ok();
+    config
+        .run(&["resume", "--all", "--suspended-by", "any"])
+        .ok();
+    assert!(!suspended("crm"));
+}
