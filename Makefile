@@ -63,7 +63,7 @@ render = $(KUBECTL) kustomize $(OVERLAY) | sed -e 's|image: backup-operator:.*|i
 ##@ Build
 .PHONY: build
 build: ## Build operator, runner and plugin, linked statically.
-	$(STATIC) cargo build --release --target $(TRIPLE) -p operator -p runner -p kubectl-backup
+	$(STATIC) cargo build --release --locked --target $(TRIPLE) -p operator -p runner -p kubectl-backup
 
 .PHONY: docker-build
 docker-build: image-context ## Build both images: IMG=… RUNNER_IMG=…; with docker where an engine answers, else with buildah.
@@ -81,7 +81,7 @@ docker-build: image-context ## Build both images: IMG=… RUNNER_IMG=…; with d
 image-context: build
 	@mkdir -p target/image/operator target/image/runner
 	@cp -p $(BIN)/backup-operator target/image/operator/
-	@cp -p $(BIN)/backup-runner target/image/runner/
+	@cp -p $(BIN)/backup-runner deploy/images/mysql-client.sha256 target/image/runner/
 
 .PHONY: manifests
 manifests: ## Regenerate deploy/crds from the Rust types, and deploy/install.yaml.
@@ -102,6 +102,10 @@ lint: ## Check format, lints and scripts.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	tests/run scripts
+
+.PHONY: advisories
+advisories: ## Known holes of what is built in, by RustSec's database.
+	@tests/run advisories
 
 .PHONY: test
 test: ## Everything: format, lints, unit tests, and the real cluster. KEEP=1 leaves the cluster up.

@@ -2,18 +2,30 @@
 # throw away: MariaDB's (mariadb-server-core: the server alone), PostgreSQL's and Redis's. `make docker-build` links the program statically and puts
 # it into the build context, so that this file builds unchanged with docker and with buildah.
 
-# MySQL's own client, which bookworm lacks: from sid with the libraries it links to, in a directory of its own. Packages
-# are checked by Debian's signature; its date is not, because a mirror may be a snapshot.
+# MySQL's own client, which bookworm lacks: from sid with the libraries it links to, in a directory of its own. Which
+# packages these are, to the byte, is in mysql-client.sha256 (deploy/images/pin-mysql writes it): what the source has beside
+# them is refused. Debian's signature is checked too; that it is of today is not, because the packages are those of one day.
+# MYSQL_SOURCE=mirror takes what the base's own mirror has, says what differs, and is for images that stay on this machine.
 FROM debian:bookworm-slim AS mysql
+ARG MYSQL_SNAPSHOT=20261030T120000Z
+ARG MYSQL_SOURCE=snapshot
+COPY mysql-client.sha256 /sid/pinned
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends patchelf \
- && mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1) \
+ && case "$MYSQL_SOURCE" in \
+      snapshot) mirror=http://snapshot.debian.org/archive/debian/$MYSQL_SNAPSHOT ;; \
+      mirror) mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1) ;; \
+      *) echo "MYSQL_SOURCE is snapshot or mirror, not $MYSQL_SOURCE" >&2; exit 1 ;; \
+    esac \
  && mkdir -p /sid/lists/partial /sid/archives/partial /sid/root /opt/mysql/bin && : >/sid/status \
  && echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >/sid/sources.list \
  && printf '%s;\n' 'Dir::Etc::SourceList "/sid/sources.list"' 'Dir::Etc::SourceParts "/dev/null"' 'Dir::State::Lists "/sid/lists"' \
       'Dir::State::Status "/sid/status"' 'Dir::Cache::Archives "/sid/archives"' 'Dir::Cache::pkgcache ""' \
       'Dir::Cache::srcpkgcache ""' 'APT::Sandbox::User "root"' 'Acquire::Check-Valid-Until "false"' 'APT::Install-Recommends "false"' >/sid/apt.conf \
  && export APT_CONFIG=/sid/apt.conf && apt-get update && apt-get install -y --download-only mysql-client-core \
+ && (cd /sid/archives && for file in *.deb; do grep -F "  $file" /sid/pinned || echo "0  $file"; done >/sid/wanted \
+      && sha256sum --check --quiet --strict /sid/wanted || { \
+        echo "$mirror has other packages than mysql-client.sha256 names: run deploy/images/pin-mysql" >&2; [ "$MYSQL_SOURCE" = mirror ]; }) \
  && for file in /sid/archives/*.deb; do dpkg-deb -x "$file" /sid/root || exit 1; done \
  && cp -a /sid/root/usr/lib/*-linux-gnu /opt/mysql/lib && loader=$(basename /opt/mysql/lib/ld-linux-*.so.*) \
  && for name in mysqldump mysql; do cp "/sid/root/usr/bin/$name" /opt/mysql/bin/ \

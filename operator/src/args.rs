@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(
         long,
         env = "BACKUP_JOB_IMAGE",
-        default_value = "huacnlee/gobackup",
+        default_value = "huacnlee/gobackup:v3.1.1",
         value_name = "IMAGE"
     )]
     pub backup_job_image: String,

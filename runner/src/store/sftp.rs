@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use russh::client::{self, AuthResult, Handle as Session};
-use russh::keys::{HashAlg, PrivateKeyWithHashAlg, PublicKey};
+use russh::keys::{HashAlg, PrivateKeyWithHashAlg, PublicKey, PublicKeyOrCertificate};
 use russh_sftp::client::SftpSession;
 use russh_sftp::client::error::Error as SftpError;
 use russh_sftp::client::fs::File;
@@ -83,7 +83,17 @@ enum Expected {
 impl client::Handler for HostKey {
     type Error = russh::Error;
 
-    async fn check_server_key(&mut self, key: &PublicKey) -> Result<bool, Self::Error> {
+    async fn check_server_key(
+        &mut self,
+        shown: &PublicKeyOrCertificate,
+    ) -> Result<bool, Self::Error> {
+        let key = match shown {
+            PublicKeyOrCertificate::PublicKey { key, .. } => key,
+            // What is trusted is the host's own key, whoever vouches for it.
+            PublicKeyOrCertificate::Certificate(certificate) => {
+                &PublicKey::from(certificate.public_key().clone())
+            }
+        };
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(key.clone());
         Ok(match &self.expected {
             None => true,

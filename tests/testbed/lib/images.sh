@@ -89,7 +89,9 @@ build_image() {
 
 make_archive() { # tag dockerfile context archive
   say "building the image $1"
-  quiet buildah_here bud --signature-policy "$CACHE/buildah/policy.json" --pull-never --layers -t "$1" -f "$2" "$3"
+  # Packages of the machine's own mirror: it may be all that can be reached.
+  quiet buildah_here bud --signature-policy "$CACHE/buildah/policy.json" --pull-never --layers \
+    --build-arg MYSQL_SOURCE=mirror -t "$1" -f "$2" "$3"
   quiet buildah_here push --signature-policy "$CACHE/buildah/policy.json" "$1" "docker-archive:$4:$1"
 }
 

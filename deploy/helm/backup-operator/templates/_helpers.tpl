@@ -42,7 +42,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{- define "backup-operator.gobackupImage" -}}
-{{- if include "backup-operator.namesGobackup" . }}{{ .Values.backupJob.image }}{{ else }}huacnlee/gobackup{{ end -}}
+{{- if include "backup-operator.namesGobackup" . }}{{ .Values.backupJob.image }}{{ else }}huacnlee/gobackup:v3.1.1{{ end -}}
 {{- end -}}
 
 {{- define "backup-operator.runnerImage" -}}
