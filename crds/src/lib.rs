@@ -20,6 +20,7 @@ pub mod request;
 pub mod restore;
 pub mod run;
 pub mod schedule;
+pub mod secret;
 pub mod status;
 pub mod storage;
 pub mod time;

@@ -153,14 +153,14 @@ impl Report {
     /// the message are cut until it fits.
     pub fn to_termination_message(&self) -> String {
         let mut report = self.clone();
-        report.message = clean(&report.message, MAX_MESSAGE * 2);
+        report.message = said(&report.message, MAX_MESSAGE * 2);
         for endpoint in &mut report.endpoints {
-            endpoint.message = clean(&endpoint.message, MAX_MESSAGE);
+            endpoint.message = said(&endpoint.message, MAX_MESSAGE);
         }
         report.warnings = report
             .warnings
             .iter()
-            .map(|w| clean(w, MAX_MESSAGE))
+            .map(|w| said(w, MAX_MESSAGE))
             .collect();
         loop {
             let text = serde_json::to_string(&report).unwrap_or_default();
@@ -208,12 +208,12 @@ impl Report {
             .filter(char::is_ascii_alphanumeric)
             .take(32)
             .collect();
-        report.message = clean(&report.message, MAX_MESSAGE);
+        report.message = said(&report.message, MAX_MESSAGE);
         report.warnings = report
             .warnings
             .iter()
             .take(5)
-            .map(|w| clean(w, 256))
+            .map(|w| said(w, 256))
             .collect();
         let extra = report.artefacts.len().saturating_sub(MAX_ARTEFACTS);
         report.artefacts.truncate(MAX_ARTEFACTS);
@@ -235,13 +235,19 @@ impl Report {
                 .filter(char::is_ascii_alphanumeric)
                 .take(64)
                 .collect();
-            endpoint.message = clean(&endpoint.message, MAX_MESSAGE);
+            endpoint.message = said(&endpoint.message, MAX_MESSAGE);
         }
         if let Some(verification) = &mut report.verification {
-            verification.message = clean(&verification.message, MAX_MESSAGE);
+            verification.message = said(&verification.message, MAX_MESSAGE);
         }
         Some(report)
     }
+}
+
+/// What a program said of itself: [`clean`], without what looks like a secret. It is cut last, so that
+/// no part of one is left.
+pub fn said(text: &str, max: usize) -> String {
+    clean(&crate::secret::mask(text), max)
 }
 
 /// `text` without control characters and at most `max` characters, cut with `…`.
