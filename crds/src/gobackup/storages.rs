@@ -63,7 +63,7 @@ pub fn plan(
     (storage.filter(|_| out.problems.is_empty()), out)
 }
 
-/// Above 0 the reference wins; 0 and below mean unset (points C6).
+/// Above 0 the reference wins; 0 and below mean unset.
 fn number(reference: Option<i64>, own: Option<i64>) -> Option<u32> {
     reference
         .filter(|n| *n > 0)

@@ -14,7 +14,7 @@ use super::Which;
 use crate::engine::{Settings, Wanted};
 use crate::mysql_backup::has_bot;
 
-/// Kept Jobs where the object is silent, as the original's controller did (points C7).
+/// Kept Jobs where the object is silent, as the original's controller did.
 const KEEP_GOOD: i64 = 3;
 /// As [`KEEP_GOOD`], failed.
 const KEEP_FAILED: i64 = 1;

@@ -24,7 +24,7 @@ pub(crate) fn resolution(resolved: Result<Vec<String>, Unresolved>) -> KindCondi
     }
 }
 
-/// Adds the original's fields, all of them derived from the engine's (points C9).
+/// Adds the original's fields, all of them derived from the engine's.
 pub(super) fn decorate(status: &mut Value, engine: &ScheduleStatus) {
     let Some(fields) = status.as_object_mut() else {
         return;
