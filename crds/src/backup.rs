@@ -14,6 +14,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::{
+    MAX_COUNT, MAX_JITTER_SECONDS, MAX_KEPT_JOBS, MAX_SECONDS, MAX_STARTUP_SECONDS,
+};
 use crate::gobackup::definition::{API_VERSION, GROUP, VERSION};
 use crate::mysql_backup::{
     ConcurrencyPolicy, Decryption, ImagePullPolicy, Notification, PodMetadata, SecretKeyRef, Verify,
@@ -123,6 +126,7 @@ pub struct SplitWith {
     pub chunk_size: Option<String>,
     /// Characters of a part's suffix. Unset means 3.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -100, max = 100))]
     pub suffix_length: Option<i64>,
     /// True: suffixes are numbers (000), else letters (aaa). Unset means true.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -174,9 +178,11 @@ pub struct StorageRef {
     pub name: Option<String>,
     /// Archives to keep there. Above 0 it overrides the Storage's keep; 0 means unset.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -MAX_COUNT, max = MAX_COUNT))]
     pub keep: Option<i64>,
     /// Seconds a transfer may take. Above 0 it overrides the Storage's timeout; 0 means unset.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -MAX_SECONDS, max = MAX_SECONDS))]
     pub timeout: Option<i64>,
 }
 
@@ -189,6 +195,7 @@ pub struct CompressWith {
     pub type_: Option<String>,
     /// Level of the codec. Unset means its default.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -100, max = 100))]
     pub level: Option<i64>,
 }
 
@@ -243,9 +250,11 @@ pub struct BackupSchedule {
     pub dst_policy: Option<DstPolicy>,
     /// Spreads starts over this many seconds, the same for each slot and object.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = MAX_JITTER_SECONDS))]
     pub jitter_seconds: Option<i64>,
     /// Seconds after its slot in which a run may still start.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -MAX_SECONDS, max = MAX_SECONDS))]
     pub starting_deadline_seconds: Option<i64>,
     /// What to do when a slot comes due while a run is active. Unset means Forbid.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -255,9 +264,11 @@ pub struct BackupSchedule {
     pub suspend: Option<bool>,
     /// Finished good Jobs to keep. Unset means 3.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -MAX_KEPT_JOBS, max = MAX_KEPT_JOBS))]
     pub successful_jobs_history_limit: Option<i64>,
     /// Finished failed Jobs to keep. Unset means 1.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -MAX_KEPT_JOBS, max = MAX_KEPT_JOBS))]
     pub failed_jobs_history_limit: Option<i64>,
 }
 
@@ -348,15 +359,15 @@ pub struct JobOptions {
     pub backoff_limit: Option<i32>,
     /// Seconds a Job may take in all.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = MAX_SECONDS))]
     pub active_deadline_seconds: Option<i64>,
     /// Seconds a run may take to be running before it is failed with the pod's reason. Unset means 600.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = MAX_STARTUP_SECONDS))]
     pub startup_deadline_seconds: Option<i64>,
     /// Seconds between SIGTERM and SIGKILL. Unset means 60.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = MAX_SECONDS))]
     pub termination_grace_period_seconds: Option<i64>,
     /// Most space the compressed dumps may take on the node while the archive is made, such as 20Gi.
     #[serde(skip_serializing_if = "Option::is_none")]

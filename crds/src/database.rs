@@ -44,6 +44,7 @@ pub struct DatabaseConfig {
     pub host: Option<String>,
     /// TCP port. Unset means the server's usual one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 65535))]
     pub port: Option<i64>,
     /// Unix socket, instead of host and port.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,6 +4,7 @@
 //! Nothing here touches the network, the clock or the environment: `now` is always a parameter.
 
 pub mod backup;
+pub mod bounds;
 pub mod condition;
 pub mod database;
 pub mod download;

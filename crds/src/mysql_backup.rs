@@ -12,6 +12,10 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::{
+    MAX_COUNT, MAX_DURATION_TEXT, MAX_JITTER_SECONDS, MAX_KEPT_JOBS, MAX_SECONDS,
+    MAX_STARTUP_SECONDS,
+};
 use crate::schedule::DstPolicy;
 use crate::status::ScheduleStatus;
 
@@ -63,11 +67,11 @@ pub struct MysqlBackupSpec {
     pub dst_policy: Option<DstPolicy>,
     /// Spreads starts over this many seconds, the same for each slot and object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 86400))]
+    #[schemars(range(min = 0, max = MAX_JITTER_SECONDS))]
     pub jitter_seconds: Option<i64>,
     /// Seconds after its slot in which a run may still start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = MAX_SECONDS))]
     pub starting_deadline_seconds: Option<i64>,
     /// What to do when a slot comes due while a run is active.
     #[serde(default)]
@@ -78,15 +82,15 @@ pub struct MysqlBackupSpec {
     pub suspend: Option<bool>,
     /// Finished good Jobs to keep. Unset means 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 2147483647), extend("default" = 3))]
+    #[schemars(range(min = 0, max = MAX_KEPT_JOBS), extend("default" = 3))]
     pub successful_jobs_history_limit: Option<i32>,
     /// Finished failed Jobs to keep. Unset means 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 2147483647), extend("default" = 1))]
+    #[schemars(range(min = 0, max = MAX_KEPT_JOBS), extend("default" = 1))]
     pub failed_jobs_history_limit: Option<i32>,
     /// Seconds a run may take to be running before it is failed with the pod's reason. Unset means 600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = MAX_STARTUP_SECONDS))]
     pub startup_deadline_seconds: Option<i64>,
     /// Retries of a Job. Unset means 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,11 +98,11 @@ pub struct MysqlBackupSpec {
     pub backoff_limit: Option<i32>,
     /// Seconds a Job may take in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = MAX_SECONDS))]
     pub active_deadline_seconds: Option<i64>,
     /// Seconds between SIGTERM and SIGKILL. Unset means 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = MAX_SECONDS))]
     pub termination_grace_period_seconds: Option<i64>,
 
     /// Restart policy of the pod.
@@ -468,26 +472,27 @@ pub struct AgeDecryption {
 pub struct Retention {
     /// The newest so many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = MAX_COUNT))]
     pub keep_last: Option<i32>,
     /// The newest of each of so many hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = MAX_COUNT))]
     pub keep_hourly: Option<i32>,
     /// The newest of each of so many days.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = MAX_COUNT))]
     pub keep_daily: Option<i32>,
     /// The newest of each of so many ISO weeks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = MAX_COUNT))]
     pub keep_weekly: Option<i32>,
     /// The newest of each of so many months.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = MAX_COUNT))]
     pub keep_monthly: Option<i32>,
     /// All younger than this, a Go duration such as 720h.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = MAX_DURATION_TEXT))]
     pub max_age: Option<String>,
     /// File name pattern (`*` and `?`) of older artefacts without a manifest that retention may also remove.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -503,7 +508,7 @@ pub struct Verify {
     pub mode: VerifyMode,
     /// Every so many good runs. Unset means each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = MAX_COUNT))]
     pub every: Option<i32>,
     /// Volume of the scratch server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -532,10 +537,18 @@ pub struct Notification {
     pub type_: NotificationType,
     /// Secret key that holds the URL.
     pub url_secret_key_ref: SecretKeyRef,
-    /// Events. Empty means Failure and Recovery.
+    /// What to tell of. Empty means Failure and Recovery.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_EVENTS))]
+    pub events: Vec<NotificationEvent>,
+    /// The former name of events, which YAML reads as a boolean unless it is quoted. Set one of the two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_EVENTS))]
     pub on: Vec<NotificationEvent>,
 }
+
+/// Most entries of a list of events.
+const MAX_EVENTS: usize = 16;
 
 /// Protocols of receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -586,14 +599,79 @@ impl NotificationEvent {
 }
 
 impl Notification {
-    /// What the receiver wants to hear of; Failure and Recovery where it does not say.
-    pub fn events(&self) -> &[NotificationEvent] {
+    /// A receiver that does not say what it wants to hear of.
+    pub fn new(type_: NotificationType, url_secret_key_ref: SecretKeyRef) -> Self {
+        Self {
+            type_,
+            url_secret_key_ref,
+            events: vec![],
+            on: vec![],
+        }
+    }
+
+    /// What the receiver wants to hear of, under either name; Failure and Recovery where it does
+    /// not say.
+    pub fn wanted(&self) -> &[NotificationEvent] {
         const DEFAULT: [NotificationEvent; 2] =
             [NotificationEvent::Failure, NotificationEvent::Recovery];
-        if self.on.is_empty() {
-            &DEFAULT
-        } else {
-            &self.on
+        [self.events.as_slice(), self.on.as_slice()]
+            .into_iter()
+            .find(|events| !events.is_empty())
+            .unwrap_or(&DEFAULT)
+    }
+
+    /// True if `events` and `on` are both set and do not say the same.
+    pub fn contradicts_itself(&self) -> bool {
+        let says = |all: &[NotificationEvent], other: &[NotificationEvent]| {
+            other.iter().all(|event| all.contains(event))
+        };
+        !self.events.is_empty()
+            && !self.on.is_empty()
+            && !(says(&self.events, &self.on) && says(&self.on, &self.events))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver(fields: &str) -> Notification {
+        let text = format!("type: Slack\nurlSecretKeyRef: {{name: a, key: b}}\n{fields}");
+        serde_yaml::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn o12_events_is_the_name_and_on_is_read_too() {
+        use NotificationEvent::{Failure, Missed, Overdue, Recovery, Success};
+        let rows: [(&str, &[NotificationEvent]); 6] = [
+            ("", &[Failure, Recovery]),
+            ("events: [Missed, Overdue]", &[Missed, Overdue]),
+            ("'on': [Success]", &[Success]),
+            ("events: []\n'on': [Success]", &[Success]),
+            ("events: [Failure]\n'on': []", &[Failure]),
+            (
+                "events: [Failure, Missed]\n'on': [Missed, Failure]",
+                &[Failure, Missed],
+            ),
+        ];
+        for (fields, wanted) in rows {
+            let found = receiver(fields);
+            assert_eq!(found.wanted(), wanted, "{fields}");
+            assert!(!found.contradicts_itself(), "{fields}");
+        }
+        for fields in [
+            "events: [Failure]\n'on': [Missed]",
+            "events: [Failure]\n'on': [Failure, Missed]",
+        ] {
+            assert!(receiver(fields).contradicts_itself(), "{fields}");
+            let spec = MysqlBackupSpec {
+                schedule: "@daily".into(),
+                notifications: vec![receiver(fields)],
+                ..MysqlBackupSpec::default()
+            };
+            let found = crate::validate::mysql_backup(&spec);
+            assert_eq!(found[0].path, "spec.notifications[0]", "{found:?}");
+            assert!(found[0].message.contains("keep events and remove on"));
         }
     }
 }

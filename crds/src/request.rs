@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::labels::REQUEST_PREFIX;
 use crate::names::short_hash;
-use crate::time::{parse_rfc3339, rfc3339};
+use crate::time::{parse_rfc3339, plus_seconds, rfc3339};
 
 /// A request is acted on for this long after it was made.
 pub const LIFETIME: Duration = Duration::minutes(10);
@@ -156,7 +156,7 @@ impl Request {
     /// True if the request was made before `created`: it belongs to an earlier object of the name.
     pub fn predates(&self, created: DateTime<Utc>) -> bool {
         // Both are cut to whole seconds by different clocks; two seconds are no evidence.
-        parse_rfc3339(&self.at).is_none_or(|at| at + Duration::seconds(2) < created)
+        parse_rfc3339(&self.at).is_none_or(|at| plus_seconds(at, 2) < created)
     }
 }
 

@@ -11,6 +11,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::{MAX_SECONDS, MAX_STARTUP_SECONDS};
 use crate::mysql_backup::{
     CredentialsRef, Decryption, Destination, ImagePullPolicy, PodMetadata, Tls, VolumeDestination,
 };
@@ -79,15 +80,15 @@ pub struct RestoreSpec {
     pub image_pull_secrets: Vec<LocalObjectReference>,
     /// Seconds the restore may take to be running before it is failed with the pod's reason. Unset means 600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = MAX_STARTUP_SECONDS))]
     pub startup_deadline_seconds: Option<i64>,
     /// Seconds the Job may take in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = MAX_SECONDS))]
     pub active_deadline_seconds: Option<i64>,
     /// Seconds between SIGTERM and SIGKILL. Unset means 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = MAX_SECONDS))]
     pub termination_grace_period_seconds: Option<i64>,
     /// Resources of the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::{MAX_COUNT, MAX_RETRIES, MAX_SECONDS};
 use crate::mysql_backup::VolumeDestination;
 
 /// A place to keep archives and how to reach it.
@@ -49,9 +50,11 @@ pub struct StorageConfig {
     pub path: Option<String>,
     /// Seconds a transfer may take. Unset or 0 means 300.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -MAX_SECONDS, max = MAX_SECONDS))]
     pub timeout: Option<i64>,
     /// Archives to keep. Unset or 0 means all.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -MAX_COUNT, max = MAX_COUNT))]
     pub keep: Option<i64>,
     /// User name. ftp, sftp, scp, webdav.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,6 +115,7 @@ pub struct StorageConfig {
     pub storage_class: Option<String>,
     /// Retries of a request. Unset means 3. S3 family.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -MAX_RETRIES, max = MAX_RETRIES))]
     pub max_retries: Option<i64>,
     /// Bucket in the path instead of the host name. S3 family.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,6 +155,7 @@ pub struct StorageConfig {
     pub host: Option<String>,
     /// TCP port. Unset means the protocol's. ftp, sftp, scp.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 65535))]
     pub port: Option<i64>,
     /// URL of the server. webdav.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,17 +1,41 @@
 //! The one place where Kubernetes times (jiff) and ours (chrono) meet.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 
 /// `Time` of an instant, cut to whole seconds as the API server stores it.
-/// Instants outside the years -9999 to 9999 are clamped to the epoch.
+/// Instants outside what Kubernetes can write become the first or the last that it can.
 pub fn to_k8s(at: DateTime<Utc>) -> Time {
-    Time(jiff::Timestamp::from_second(at.timestamp()).unwrap_or_default())
+    Time(jiff::Timestamp::from_second(at.timestamp()).unwrap_or_else(|_| end_of(at)))
 }
 
 /// `MicroTime` of an instant, for Leases and events.
 pub fn to_micro(at: DateTime<Utc>) -> MicroTime {
-    MicroTime(jiff::Timestamp::from_microsecond(at.timestamp_micros()).unwrap_or_default())
+    let micros = jiff::Timestamp::from_microsecond(at.timestamp_micros());
+    MicroTime(micros.unwrap_or_else(|_| end_of(at)))
+}
+
+/// The end of the calendar that an instant lies beyond, in whole seconds.
+fn end_of(at: DateTime<Utc>) -> jiff::Timestamp {
+    let end = if at.timestamp() < 0 {
+        jiff::Timestamp::MIN.as_second().saturating_add(1)
+    } else {
+        jiff::Timestamp::MAX.as_second()
+    };
+    jiff::Timestamp::from_second(end).unwrap_or_default()
+}
+
+/// The instant `seconds` after `at`, before it where they are negative; the end of the calendar
+/// where there is none. Whatever adds a number of a user's to a time does it here.
+pub fn plus_seconds(at: DateTime<Utc>, seconds: i64) -> DateTime<Utc> {
+    let end = if seconds < 0 {
+        DateTime::<Utc>::MIN_UTC
+    } else {
+        DateTime::<Utc>::MAX_UTC
+    };
+    TimeDelta::try_seconds(seconds)
+        .and_then(|delta| at.checked_add_signed(delta))
+        .unwrap_or(end)
 }
 
 /// The instant of a `Time`.
@@ -62,6 +86,23 @@ mod tests {
             assert_eq!(from_k8s(&to_k8s(at)), at);
             assert_eq!(rfc3339(at), text);
         }
+    }
+
+    #[test]
+    fn o1_no_number_of_seconds_leaves_the_calendar() {
+        let at = parse_rfc3339("2025-01-15T10:30:00Z").unwrap();
+        assert_eq!(rfc3339(plus_seconds(at, 90)), "2025-01-15T10:31:30Z");
+        assert_eq!(rfc3339(plus_seconds(at, -90)), "2025-01-15T10:28:30Z");
+        for seconds in [8_208_468_115_199, i64::MAX, i64::MAX / 1000] {
+            assert_eq!(plus_seconds(at, seconds), DateTime::<Utc>::MAX_UTC);
+            assert_eq!(plus_seconds(at, -seconds), DateTime::<Utc>::MIN_UTC);
+        }
+        assert_eq!(plus_seconds(at, i64::MIN), DateTime::<Utc>::MIN_UTC);
+        let last = from_k8s(&to_k8s(DateTime::<Utc>::MAX_UTC));
+        let first = from_k8s(&to_k8s(DateTime::<Utc>::MIN_UTC));
+        assert!(rfc3339(last).starts_with("9999-12-"), "{last}");
+        assert!(first < at && last > at);
+        assert!(from_micro(&to_micro(DateTime::<Utc>::MAX_UTC)) > at);
     }
 
     #[test]

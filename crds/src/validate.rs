@@ -7,7 +7,9 @@ use std::fmt;
 use crate::labels::PREFIX;
 use k8s_openapi::api::core::v1::{Volume, VolumeMount};
 
-use crate::mysql_backup::{Destination, MysqlBackupSpec, PodMetadata, Verify, VolumeDestination};
+use crate::mysql_backup::{
+    Destination, MysqlBackupSpec, Notification, PodMetadata, Verify, VolumeDestination,
+};
 use crate::names::MAX_NAME;
 use crate::restore::{RestoreSpec, from_archive, kind_of};
 use crate::schedule::{Schedule, parse_go_duration};
@@ -79,6 +81,7 @@ pub fn mysql_backup(spec: &MysqlBackupSpec) -> Vec<Problem> {
     if let Some(verify) = &spec.verify {
         found.extend(self::verify("spec.verify", verify));
     }
+    found.extend(notifications(&spec.notifications));
     if let Some(age) = spec.encryption.as_ref().map(|e| e.age.as_ref()) {
         let empty =
             age.is_none_or(|a| a.recipients.is_empty() && a.recipients_secret_key_ref.is_none());
@@ -383,6 +386,22 @@ pub fn verify(path: &str, verify: &Verify) -> Vec<Problem> {
         volume_destination(&format!("{path}.volume"), volume, &mut found);
     }
     found
+}
+
+/// Every mistake in `spec.notifications`, which two kinds have.
+pub fn notifications(all: &[Notification]) -> Vec<Problem> {
+    let wrong = all
+        .iter()
+        .enumerate()
+        .filter(|(_, n)| n.contradicts_itself());
+    wrong
+        .map(|(i, _)| {
+            Problem::new(
+                format!("spec.notifications[{i}]"),
+                "events and on say different things; on is the former name of events: keep events and remove on",
+            )
+        })
+        .collect()
 }
 
 /// What is allowed but risky: shown at admission and by the plugin.

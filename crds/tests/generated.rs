@@ -21,3 +21,87 @@ fn deploy_crds_are_current() {
         assert!(json.len() < 128 * 1024, "{file} has {} bytes", json.len());
     }
 }
+
+/// Fields whose types are Kubernetes' own: the API server checks the pods they end in.
+const FOREIGN: [&str; 12] = [
+    "affinity",
+    "backupEnvs",
+    "containers",
+    "env",
+    "envFrom",
+    "podSecurityContext",
+    "resources",
+    "securityContext",
+    "tolerations",
+    "volume",
+    "volumeMounts",
+    "volumes",
+];
+
+/// Every integer of a schema below `path`, with its bounds.
+fn integers(
+    path: &str,
+    schema: &serde_json::Value,
+    found: &mut Vec<(String, Option<f64>, Option<f64>)>,
+) {
+    if schema["type"] == "integer" {
+        let bound = |name: &str| schema[name].as_f64();
+        found.push((path.to_owned(), bound("minimum"), bound("maximum")));
+    }
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        if !FOREIGN.contains(&name.as_str()) {
+            integers(&format!("{path}.{name}"), inner, found);
+        }
+    }
+    integers_of_items(path, &schema["items"], found);
+}
+
+fn integers_of_items(
+    path: &str,
+    items: &serde_json::Value,
+    found: &mut Vec<(String, Option<f64>, Option<f64>)>,
+) {
+    if items.is_object() {
+        integers(&format!("{path}[]"), items, found);
+    }
+}
+
+#[test]
+fn o1_every_integer_of_every_kind_has_a_least_and_a_most() {
+    let mut found = vec![];
+    for (file, crd) in crds::generate::all() {
+        let crd = serde_json::to_value(&crd).unwrap();
+        for version in crd["spec"]["versions"].as_array().unwrap() {
+            let mut schema = version["schema"]["openAPIV3Schema"].clone();
+            // The operator's own words; it counts without overflow whatever stands there.
+            schema["properties"]
+                .as_object_mut()
+                .unwrap()
+                .remove("status");
+            integers(&file, &schema, &mut found);
+        }
+    }
+    assert!(found.len() > 60, "{}", found.len());
+    // No bound lets a sum of a few of them and a time leave the calendar.
+    let century = crds::bounds::MAX_SECONDS as f64;
+    for (path, least, most) in found {
+        let (least, most) = (least.expect(&path), most.expect(&path));
+        assert!(
+            -century <= least && least < most && most <= century,
+            "{path}: {least} to {most}"
+        );
+    }
+}
+
+#[test]
+fn o1_what_is_read_of_a_stored_number_is_within_its_bounds() {
+    use crds::bounds;
+    for number in [i64::MIN, -1, 0, 1, 8_208_468_115_199, i64::MAX] {
+        assert!((0..=bounds::MAX_SECONDS).contains(&bounds::seconds(number)));
+        assert!((1..=bounds::MAX_STARTUP_SECONDS).contains(&bounds::startup_seconds(number)));
+        assert!((0..=bounds::MAX_JITTER_SECONDS).contains(&bounds::jitter_seconds(number)));
+        assert!((0..=bounds::MAX_KEPT_JOBS).contains(&bounds::kept_jobs(number)));
+    }
+    assert_eq!(bounds::kept_jobs(3), 3);
+    assert_eq!(bounds::seconds(600), 600);
+}

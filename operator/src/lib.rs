@@ -11,6 +11,7 @@ pub mod context;
 pub mod controller;
 pub mod engine;
 mod event;
+mod guard;
 pub mod lease;
 pub mod metrics;
 pub mod mysql_backup;

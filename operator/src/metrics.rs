@@ -16,6 +16,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::guard::Task;
+
 pub(crate) use self::collector::{Objects, Row, Source};
 pub(crate) use self::series::{Live, Series};
 
@@ -23,6 +25,12 @@ pub(crate) use self::series::{Live, Series};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct Outcome {
     pub(crate) result: &'static str,
+}
+
+/// A piece of work that panicked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Panicked {
+    pub(crate) task: &'static str,
 }
 
 /// One kind of write and its answer.
@@ -44,6 +52,7 @@ pub struct Metrics {
     pub(crate) leader: Gauge,
     pub(crate) objects: Objects,
     restores: Family<Outcome, Counter>,
+    panics: Family<Panicked, Counter>,
 }
 
 /// Version of the program.
@@ -74,15 +83,21 @@ impl Metrics {
     fn unregistered() -> Self {
         let reconciles = Family::<Outcome, Counter>::default();
         // A counter that begins with its first event hides that event from rate().
-        for result in ["ok", "conflict", "error"] {
+        for result in ["ok", "conflict", "error", "panic"] {
             drop(reconciles.get_or_create(&Outcome { result }));
         }
         let restores = Family::<Outcome, Counter>::default();
         for result in ["Succeeded", "Failed"] {
             drop(restores.get_or_create(&Outcome { result }));
         }
+        let panics = Family::<Panicked, Counter>::default();
+        for task in Task::ALL {
+            let task = task.as_str();
+            drop(panics.get_or_create(&Panicked { task }));
+        }
         Self {
             registry: Arc::default(),
+            panics,
             restores,
             reconciles,
             writes: Family::default(),
@@ -128,11 +143,21 @@ impl Metrics {
             self.restores.clone(),
         );
         registry.register(
+            "backup_operator_panics",
+            "Pieces of work that ended in a panic, by task: a fault of the program",
+            self.panics.clone(),
+        );
+        registry.register(
             "mysqlbackup_start_skew_seconds",
             "Seconds from slot to created Job",
             self.start_skew.clone(),
         );
         registry.register_collector(Box::new(self.objects.clone()));
+    }
+
+    /// Counts a panic.
+    pub(crate) fn panicked(&self, task: &'static str) {
+        self.panics.get_or_create(&Panicked { task }).inc();
     }
 
     /// Counts a Restore that ended.

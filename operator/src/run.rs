@@ -95,7 +95,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let webhooks = serve_webhooks(&args, client, &clock, webhook_metrics, stop.clone());
     tracing::info!(version = crds::VERSION, runner_image = %args.runner_image, "starting");
     let work = async {
-        tokio::join!(controller.run(stop.clone()), restores);
+        tokio::try_join!(controller.run(stop.clone()), restores)?;
         idle.cancel();
         Ok(())
     };

@@ -11,10 +11,15 @@ pub fn init(level: &str) -> anyhow::Result<()> {
     tracing_subscriber::fmt()
         .json()
         .flatten_event(true)
-        .with_current_span(false)
+        .with_current_span(true)
         .with_span_list(false)
         .with_writer(std::io::stderr)
         .with_env_filter(filter)
         .init();
+    // A panic is told where everything else is, in one line, with the span it happened in.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        tracing::error!(place, "{panic}");
+    }));
     Ok(())
 }

@@ -201,7 +201,7 @@ fn typed_receivers_hear_what_they_want() {
     };
     let secret = json!({"name": "s", "key": "k"});
     let more = json!({"notifications": [
-        {"type": "Webhook", "urlSecretKeyRef": secret, "on": ["Failure", "Recovery"], "urlFile": write("hook", &hook.url)},
+        {"type": "Webhook", "urlSecretKeyRef": secret, "events": ["Failure", "Recovery"], "urlFile": write("hook", &hook.url)},
         {"type": "Ping", "urlSecretKeyRef": secret, "on": ["Success", "Failure"], "urlFile": write("ping", &ping.url)},
         {"type": "Slack", "urlSecretKeyRef": secret, "urlFile": "/nonexistent"},
     ]});

@@ -35,6 +35,7 @@ pub struct PostgreSqlSpec {
     pub host: Option<String>,
     /// TCP port. Unset means 5432.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 65535))]
     pub port: Option<i64>,
     /// Name of the database.
     #[serde(skip_serializing_if = "Option::is_none")]

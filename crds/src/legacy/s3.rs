@@ -4,6 +4,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::{MAX_COUNT, MAX_RETRIES, MAX_SECONDS};
 use crate::storage::{EndpointStatus, StorageConfig, StorageSpec};
 
 /// An S3 bucket.
@@ -54,12 +55,15 @@ pub struct S3Spec {
     pub storage_class: Option<String>,
     /// Retries of a request. Unset means 3.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -MAX_RETRIES, max = MAX_RETRIES))]
     pub max_retries: Option<i64>,
     /// Archives to keep. Unset or 0 means all.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -MAX_COUNT, max = MAX_COUNT))]
     pub keep: Option<i64>,
     /// Seconds a transfer may take. Unset or 0 means 300.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -MAX_SECONDS, max = MAX_SECONDS))]
     pub timeout: Option<i64>,
 }
 

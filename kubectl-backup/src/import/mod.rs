@@ -408,7 +408,7 @@ impl Run<'_> {
             if notifier["on_failure"] != false {
                 on.extend(["Failure", "Recovery", "Missed"]);
             }
-            all.push(json!({ "type": ours, "urlSecretKeyRef": { "name": secret, "key": "url" }, "on": on }));
+            all.push(json!({ "type": ours, "urlSecretKeyRef": { "name": secret, "key": "url" }, "events": on }));
         }
         if !all.is_empty() {
             spec["notifications"] = all.into();

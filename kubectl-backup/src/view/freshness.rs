@@ -93,7 +93,8 @@ fn limits(
         Some(newest - before)
     });
     let warning = max_age.or(interval.map(|i| i + SLACK))?;
-    let critical = interval.map_or(warning * 2, |i| (i * 2).max(warning));
+    let twice = |d: Duration| d.checked_add(&d).unwrap_or(Duration::MAX);
+    let critical = twice(interval.unwrap_or(warning)).max(warning);
     Some((warning.num_seconds(), critical.max(warning).num_seconds()))
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crds::backup::BackupBody;
+use crds::bounds;
 use crds::gobackup::fields::merge;
 use crds::labels;
 use crds::mysql_backup::{ConcurrencyPolicy, VerifyMode};
@@ -75,9 +76,8 @@ pub(crate) fn settings(
     );
     let notifications = body.spec.as_ref().map(|s| s.notifications.clone());
     let notifications = notifications.unwrap_or_default();
-    let limit = |value: Option<i64>, default: i64| {
-        i32::try_from(value.unwrap_or(default).max(0)).unwrap_or(i32::MAX)
-    };
+    problems.extend(validate::notifications(&notifications));
+    let limit = |value: Option<i64>, default: i64| bounds::kept_jobs(value.unwrap_or(default));
     let suspended = annotations
         .get(labels::SUSPENDED)
         .is_some_and(|v| v == "true");
@@ -85,17 +85,21 @@ pub(crate) fn settings(
         schedule: cron,
         time_zone: schedule.time_zone.clone(),
         dst_policy: schedule.dst_policy.unwrap_or_default(),
-        jitter_seconds: schedule.jitter_seconds.unwrap_or(0).max(0),
-        starting_deadline: schedule.starting_deadline_seconds.filter(|s| *s >= 0),
+        jitter_seconds: bounds::jitter_seconds(schedule.jitter_seconds.unwrap_or(0)),
+        starting_deadline: schedule
+            .starting_deadline_seconds
+            .filter(|s| *s >= 0)
+            .map(bounds::seconds),
         concurrency: schedule
             .concurrency_policy
             .unwrap_or(ConcurrencyPolicy::Forbid),
         suspend: suspended || schedule.suspend.unwrap_or(false),
         keep_good: Some(limit(schedule.successful_jobs_history_limit, KEEP_GOOD)),
         keep_failed: Some(limit(schedule.failed_jobs_history_limit, KEEP_FAILED)),
-        startup_deadline: job
-            .and_then(|j| j.startup_deadline_seconds)
-            .unwrap_or(STARTUP),
+        startup_deadline: bounds::startup_seconds(
+            job.and_then(|j| j.startup_deadline_seconds)
+                .unwrap_or(STARTUP),
+        ),
         verify_every: verify
             .filter(|v| v.mode == VerifyMode::Restore)
             .map(|v| v.every.unwrap_or(1).max(1)),

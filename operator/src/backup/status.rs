@@ -60,7 +60,9 @@ pub(super) fn decorate(status: &mut Value, engine: &ScheduleStatus) {
         .iter()
         .filter(|r| r.slot.is_none() && r.result == RunResult::Succeeded)
         .count();
-    let good = totals.succeeded + i64::try_from(manual).unwrap_or(0);
+    let good = totals
+        .succeeded
+        .saturating_add(i64::try_from(manual).unwrap_or(0));
     fields.insert(
         "successCount".into(),
         json!(i32::try_from(good).unwrap_or(i32::MAX)),

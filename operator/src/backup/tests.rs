@@ -471,7 +471,7 @@ fn fault_07_a_job_that_tries_again_has_not_failed() {
 fn a_notice_needs_nothing_the_object_refers_to() {
     let (kind, mut spec) = world("empty", "");
     let secret = json!({"name": "hooks", "key": "url"});
-    let receiver = json!({"type": "Webhook", "urlSecretKeyRef": secret, "on": ["Overdue"]});
+    let receiver = json!({"type": "Webhook", "urlSecretKeyRef": secret, "events": ["Overdue"]});
     spec["body"]["spec"]["notifications"] = json!([receiver]);
     spec["body"]["spec"]["job"] = json!({"image": "mine:v1", "serviceAccountName": "mine"});
     let (settings, problems) = kind.read(&spec, &BTreeMap::new()).unwrap();

@@ -5,6 +5,8 @@ pub(crate) mod crash;
 mod digest;
 mod kind;
 mod limits;
+#[cfg(test)]
+mod panics;
 mod queue;
 mod rivals;
 mod series;
@@ -24,8 +26,10 @@ use crds::{ScheduleStatus, labels};
 use kube::core::{ApiResource, DynamicObject};
 use serde_json::Value;
 use thiserror::Error;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 pub use self::kind::{Endpoint, Kind, KindCondition, ManagedPaths};
 use self::queue::{Key, Priority, Queue};
@@ -33,6 +37,7 @@ use self::store::{SharedStore, Store, View};
 use crate::apply::{self, ApplyError, Changes, Target, chain};
 use crate::context::Context;
 use crate::engine::{self, Limit, Object, Observed, Room, Seed};
+use crate::guard::{self, Task};
 use crate::metrics::Outcome;
 use crate::observe::{self, ObserveError};
 
@@ -69,6 +74,9 @@ pub enum ReconcileError {
     /// Another process leads.
     #[error("this replica does not lead")]
     NotLeading,
+    /// A fault of this program.
+    #[error("a panic, which is a fault of the operator: please report it with this line: {0}")]
+    Panicked(String),
 }
 
 impl Controller {
@@ -96,7 +104,11 @@ impl Controller {
     }
 
     /// Works until `stop`.
-    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+    ///
+    /// # Errors
+    /// If a part of it ended that works for ever: nothing would be started any more, so the process
+    /// is to end and be started again.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) -> anyhow::Result<()> {
         let mut tasks = JoinSet::new();
         let lists = watch::start(&self, &mut tasks);
         let lists = i64::try_from(lists).unwrap_or(i64::MAX);
@@ -115,11 +127,12 @@ impl Controller {
                 workers.spawn(self.clone().work());
             }
             workers.spawn(self.clone().tick());
-            workers.join_all().await;
+            workers.join_next().await
         };
         tokio::select! {
-            () = stop.cancelled() => {}
-            () = work => {}
+            () = stop.cancelled() => Ok(()),
+            ended = work => Err(gone("a worker", ended)),
+            ended = tasks.join_next() => Err(gone("a watch", ended)),
         }
     }
 
@@ -172,10 +185,27 @@ impl Controller {
                 .metrics
                 .queue
                 .set(i64::try_from(self.queue.len()).unwrap_or(i64::MAX));
-            let result = self.reconcile(&key).await;
-            self.after(&key, result);
-            self.queue.done(&key);
+            self.turn(&key).await;
         }
+    }
+
+    /// One object's turn: its reconcile, and what becomes of it. A panic costs this turn alone.
+    async fn turn(&self, key: &Key) {
+        let span = tracing::info_span!(
+            "reconcile",
+            kind = Empty,
+            namespace = Empty,
+            name = Empty,
+            uid = %key
+        );
+        let turn = async {
+            let work = self.reconcile(key);
+            let result = guard::caught(&self.ctx.metrics, Task::Reconcile, work).await;
+            let result = result.unwrap_or_else(|said| Err(ReconcileError::Panicked(said)));
+            self.after(key, result);
+        };
+        turn.instrument(span).await;
+        self.queue.done(key);
     }
 
     /// Counts the outcome; a failure is tried again, later each time.
@@ -209,13 +239,17 @@ impl Controller {
             self.queue.push(key.clone(), Priority::Follow);
             return;
         }
-        self.ctx
-            .metrics
-            .reconciles
-            .get_or_create(&label("error"))
-            .inc();
+        let panicked = matches!(error, ReconcileError::Panicked(_));
+        let outcome = label(if panicked { "panic" } else { "error" });
+        self.ctx.metrics.reconciles.get_or_create(&outcome).inc();
         let wait = TimeDelta::milliseconds((250_i64 << failures.min(10)).min(120_000));
-        tracing::warn!(error = %chain(&error), uid = %key, failures, "reconcile failed; it is tried again");
+        if panicked {
+            tracing::error!(error = %chain(&error), failures, ?wait, "a reconcile panicked; this object is tried again later each time");
+            // No earlier wake-up, or it would panic as often as the object asks to be looked at.
+            self.queue.wake_at(key, Some(self.ctx.clock.now() + wait));
+            return;
+        }
+        tracing::warn!(error = %chain(&error), failures, ?wait, "reconcile failed; it is tried again");
         self.queue.wake_by(key, self.ctx.clock.now() + wait);
     }
 
@@ -245,6 +279,7 @@ impl Controller {
                 self.queue.forget(key);
                 return Ok(());
             };
+            self.name_span(&view);
             let now = self.ctx.clock.now();
             let observed = match self.observed(&view, live, since) {
                 Ok(mut observed) => {
@@ -276,6 +311,14 @@ impl Controller {
             return Ok(());
         }
         Ok(())
+    }
+
+    /// Says in the span of the turn whose turn it is.
+    fn name_span(&self, view: &View) {
+        let span = tracing::Span::current();
+        span.record("kind", self.resources[view.kind].kind.as_str());
+        span.record("namespace", view.kept.namespace());
+        span.record("name", view.kept.name());
     }
 
     fn observed(&self, view: &View, live: bool, since: DateTime<Utc>) -> Result<Observed, String> {
@@ -540,11 +583,19 @@ impl Controller {
         if new == old {
             return Ok(());
         }
-        tracing::warn!(kind = %object.kind, namespace = %object.namespace, name = %object.name, problem = %message, manager = labels::MANAGER, "an object can't be read; it is left alone");
+        tracing::warn!(problem = %message, manager = labels::MANAGER, "an object can't be read; it is left alone");
         let conditions = serde_json::to_value(&new).map_err(ApplyError::Encode)?;
         let object = apply::mark_unreadable(&self.ctx, &object, resource, conditions).await?;
         self.take_object(view.kind, object);
         Ok(())
+    }
+}
+
+/// Why a part that works for ever is not there any more.
+fn gone<T>(what: &str, ended: Option<Result<T, JoinError>>) -> anyhow::Error {
+    match ended {
+        Some(Err(error)) => anyhow::anyhow!("{what} of the controller ended: {error}"),
+        _ => anyhow::anyhow!("{what} of the controller ended"),
     }
 }
 

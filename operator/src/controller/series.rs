@@ -6,6 +6,7 @@ use crds::ScheduleStatus;
 
 use super::Controller;
 use super::digest::Kept;
+use crate::guard::{Task, caught_now};
 use crate::metrics::{Row, Series, Source};
 
 /// Lets /metrics show the controller's objects, as long as it stands.
@@ -19,10 +20,18 @@ impl Source for Controller {
         let now = self.ctx.clock.now();
         let keys = self.store.keys();
         let rows = keys.iter().filter_map(|key| {
-            let (series, live) = self
-                .store
-                .series(key, |kind, kept| self.series(kind, kept))?;
-            Some(Row::new(series, live, now))
+            // An object that can't be shown costs its own series, not the scrape of all.
+            let row = || {
+                let (series, live) = self
+                    .store
+                    .series(key, |kind, kept| self.series(kind, kept))?;
+                Some(Row::new(series, live, now))
+            };
+            let shown = caught_now(&self.ctx.metrics, Task::Scrape, row);
+            shown.unwrap_or_else(|said| {
+                tracing::error!(panic = %said, uid = %key, "the series of an object can't be made; it is left out");
+                None
+            })
         });
         rows.collect()
     }

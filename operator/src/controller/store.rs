@@ -377,6 +377,10 @@ impl Kept {
     pub(crate) fn namespace(&self) -> &str {
         self.object.namespace()
     }
+
+    pub(crate) fn name(&self) -> &str {
+        self.object.name()
+    }
 }
 
 /// Resource versions are numbers in every API server there is; others count as newer.

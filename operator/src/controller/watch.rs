@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
+use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
@@ -21,6 +21,7 @@ use self::feeds::{CronJobs, Pods, References, Strangers};
 pub(super) use self::feeds::{Feed, Jobs, Objects};
 use super::Controller;
 use crate::apply::chain;
+use crate::guard::{self, Task};
 
 /// Objects a page of a list.
 const PAGE: u32 = 500;
@@ -60,8 +61,8 @@ impl Patience {
     }
 }
 
-/// Follows one watch for ever.
-async fn follow<K, F>(
+/// Follows one watch for ever: one that ends, or panics, is begun anew.
+async fn keep<K, F>(
     controller: Arc<Controller>,
     what: String,
     api: Api<K>,
@@ -72,38 +73,92 @@ async fn follow<K, F>(
     K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
     F: Feed<K>,
 {
-    let mut stream = watcher(api, config).boxed();
-    let mut seen = HashSet::new();
+    let metrics = controller.ctx.metrics.clone();
     let mut first = true;
+    let mut ends: u32 = 0;
+    loop {
+        let stream = watcher(api.clone(), config.clone()).boxed();
+        let work = follow(
+            &controller,
+            &what,
+            stream,
+            scope.as_deref(),
+            &feed,
+            &mut first,
+        );
+        let ended = guard::caught(&metrics, Task::Watch, work).await;
+        let wait = Duration::from_millis(800 << ends.min(6)).min(LONGEST);
+        ends = ends.saturating_add(1);
+        match ended {
+            Ok(()) => {
+                tracing::warn!(kind = what, again = ?wait, "a watch ended; it is begun anew");
+            }
+            Err(said) => {
+                tracing::error!(kind = what, panic = %said, again = ?wait, "a watch panicked; it is begun anew");
+            }
+        }
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Follows one watch to its end. `first` is true until its first list was read.
+async fn follow<K, F>(
+    controller: &Arc<Controller>,
+    what: &str,
+    mut stream: impl Stream<Item = watcher::Result<Event<K>>> + Unpin,
+    scope: Option<&str>,
+    feed: &F,
+    first: &mut bool,
+) where
+    K: kube::Resource,
+    F: Feed<K>,
+{
+    let metrics = &controller.ctx.metrics;
+    // What can't be taken in costs that object alone.
+    let guarded = |object: &K, work: &dyn Fn(&K) -> Option<Box<str>>| {
+        let taken = guard::caught_now(metrics, Task::Watch, || work(object));
+        taken.unwrap_or_else(|said| {
+            let meta = object.meta();
+            let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
+            tracing::error!(kind = what, namespace, name, panic = %said, "an object can't be taken in; it is left out");
+            None
+        })
+    };
+    let apply = |object: &K| guarded(object, &|o| feed.apply(o));
+    let mut seen = HashSet::new();
     let mut patience = Patience::default();
     while let Some(event) = stream.next().await {
         match event {
             Ok(Event::Init) => seen.clear(),
-            Ok(Event::InitApply(object)) => seen.extend(feed.apply(&object)),
+            Ok(Event::InitApply(object)) => seen.extend(apply(&object)),
             Ok(Event::InitDone) => {
                 patience.succeeded();
-                feed.retain(&seen, scope.as_deref());
+                feed.retain(&seen, scope);
                 seen = HashSet::new();
-                if std::mem::take(&mut first) {
+                if std::mem::take(first) {
                     controller.synced();
                 }
             }
             Ok(Event::Apply(object)) => {
                 patience.succeeded();
-                feed.apply(&object);
+                apply(&object);
             }
             Ok(Event::Delete(object)) => {
                 patience.succeeded();
-                feed.delete(&object);
+                guarded(&object, &|o| {
+                    feed.delete(o);
+                    None
+                });
             }
             Err(error) => {
                 let (mut wait, news) = patience.failed(&error);
-                let unknown = is_unknown_kind(&error) && (first || patience.failures >= GONE_AFTER);
+                let unknown =
+                    is_unknown_kind(&error) && (*first || patience.failures >= GONE_AFTER);
                 if unknown {
                     // It has no objects: nothing waits for its list.
                     wait = LONGEST;
-                    feed.retain(&HashSet::new(), scope.as_deref());
-                    if std::mem::take(&mut first) {
+                    feed.retain(&HashSet::new(), scope);
+                    if std::mem::take(first) {
                         controller.synced();
                         patience.failures = GONE_AFTER;
                     }
@@ -169,7 +224,7 @@ impl Watches<'_> {
     {
         let (controller, scope) = (self.controller.clone(), scope.map(str::to_owned));
         self.tasks
-            .spawn(follow(controller, what, api, scope, feed, config));
+            .spawn(keep(controller, what, api, scope, feed, config));
         self.count += 1;
     }
 

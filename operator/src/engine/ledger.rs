@@ -25,17 +25,22 @@ pub(super) fn totals(status: &mut ScheduleStatus) -> &mut Totals {
     status.totals.get_or_insert_default()
 }
 
+/// Counts stay within their type, whatever was written into status.
+fn add(count: &mut i64, more: i64) {
+    *count = count.saturating_add(more);
+}
+
 /// Enters slots that were not started.
 pub(super) fn pass(status: &mut ScheduleStatus, slots: SlotCount, reason: &str, skipped: bool) {
     let (Some(from), Some(to)) = (slots.first, slots.last) else {
         return;
     };
     let totals = totals(status);
-    totals.due += slots.count;
+    add(&mut totals.due, slots.count);
     if skipped {
-        totals.skipped += slots.count;
+        add(&mut totals.skipped, slots.count);
     } else {
-        totals.missed += slots.count;
+        add(&mut totals.missed, slots.count);
     }
     note(status, from, to, slots.count, reason);
 }
@@ -59,7 +64,7 @@ fn note(
     match status.missed.first_mut().filter(|_| joins) {
         Some(newest) => {
             newest.to = to_k8s(to.max(from_k8s(&newest.to)));
-            newest.count += count;
+            add(&mut newest.count, count);
         }
         None => {
             let entry = MissedSlots {
@@ -77,8 +82,8 @@ fn note(
 /// Opens a run of a slot, which comes due by that, or of a request.
 pub(super) fn open(status: &mut ScheduleStatus, run: Run) {
     match run.trigger {
-        Trigger::Schedule => totals(status).due += 1,
-        Trigger::Manual | Trigger::Immediate => totals(status).manual += 1,
+        Trigger::Schedule => add(&mut totals(status).due, 1),
+        Trigger::Manual | Trigger::Immediate => add(&mut totals(status).manual, 1),
     }
     status.runs.insert(0, run);
 }
@@ -93,12 +98,12 @@ pub(super) fn reopen(status: &mut ScheduleStatus, run: Run) {
     } else if totals.skipped > 0 {
         totals.skipped -= 1;
     } else {
-        totals.due += 1;
+        add(&mut totals.due, 1);
     }
     let covers =
         |m: &&mut MissedSlots| slot.is_some_and(|s| from_k8s(&m.from) <= s && s <= from_k8s(&m.to));
     if let Some(entry) = status.missed.iter_mut().find(covers) {
-        entry.count -= 1;
+        entry.count = entry.count.saturating_sub(1);
     }
     status.missed.retain(|m| m.count > 0);
     status.runs.insert(0, run);
@@ -119,9 +124,9 @@ pub(super) fn close(status: &mut ScheduleStatus, index: usize, closing: Closing)
     if run.trigger == Trigger::Schedule {
         let totals = totals(status);
         match run.result {
-            RunResult::Succeeded => totals.succeeded += 1,
-            RunResult::Skipped => totals.skipped += 1,
-            _ => totals.failed += 1,
+            RunResult::Succeeded => add(&mut totals.succeeded, 1),
+            RunResult::Skipped => add(&mut totals.skipped, 1),
+            _ => add(&mut totals.failed, 1),
         }
     }
     scalars(status, &run, closing.at);
@@ -143,7 +148,7 @@ fn scalars(status: &mut ScheduleStatus, run: &Run, at: DateTime<Utc>) {
         status.last_successful_time = Some(to_k8s(newest.map_or(at, |n| n.max(at))));
         status.last_size = run.stored_bytes.map(size).or(status.last_size.take());
     } else if run.reason != CANCELLED && run.reason != REPLACED {
-        *failures += 1;
+        *failures = failures.saturating_add(1);
     }
 }
 

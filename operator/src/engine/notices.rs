@@ -11,7 +11,7 @@ use crds::request::Action;
 use crds::run::{MAX_MESSAGE, Run, RunNotice, RunResult, Trigger};
 use crds::schedule::Schedule;
 use crds::status::{MAX_NOTICES, PendingNotice};
-use crds::time::{from_k8s, parse_rfc3339, rfc3339, to_k8s};
+use crds::time::{from_k8s, parse_rfc3339, plus_seconds, rfc3339, to_k8s};
 
 use super::ledger::{CANCELLED, REPLACED};
 use super::observed::{JobDigest, Object, PodDigest};
@@ -45,7 +45,7 @@ impl Wanted {
     /// Of `spec.notifications`; `bot` is a receiver that hears of good and failed runs.
     pub fn of(notifications: &[Notification], bot: bool) -> Self {
         use NotificationEvent::{Failure, Missed, Overdue, Recovery, Success};
-        let on = |event| notifications.iter().any(|n| n.events().contains(&event));
+        let on = |event| notifications.iter().any(|n| n.wanted().contains(&event));
         Self {
             failure: bot || on(Failure),
             recovery: bot || on(Recovery) || on(Success),
@@ -172,7 +172,7 @@ fn late(draft: &mut Draft<'_>, schedule: &Schedule) {
         anchor: slots::anchor(status, seen),
         since,
         good: overdue::newest_good(status),
-        start_allowance: seen.settings.startup_deadline + seen.settings.jitter_seconds.max(0),
+        start_allowance: overdue::start_allowance(&seen.settings),
         duration: overdue::good_runs(status)
             .next()
             .and_then(overdue::duration),
@@ -181,7 +181,7 @@ fn late(draft: &mut Draft<'_>, schedule: &Schedule) {
     let Some((slot, ends)) = case.due(draft.now) else {
         return;
     };
-    let late = ends + Duration::seconds(1);
+    let late = plus_seconds(ends, 1);
     if draft.now < late {
         return draft.wake_at(late);
     }

@@ -5,9 +5,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crds::ScheduleStatus;
 use crds::run::{Run, RunResult};
 use crds::schedule::Schedule;
-use crds::time::{from_k8s, parse_rfc3339};
+use crds::time::{from_k8s, parse_rfc3339, plus_seconds};
 
-use super::observed::Object;
+use super::observed::{Object, Settings};
 
 /// Least seconds that a slot is given.
 const LEAST: i64 = 600;
@@ -45,9 +45,7 @@ impl Case<'_> {
         let grace = LEAST.max(self.start_allowance.saturating_add(work));
         let from = self.good.map_or(self.since, |g| g.max(self.since));
         let slot = self.schedule.next_after(from, self.anchor)?;
-        let ends =
-            TimeDelta::try_seconds(grace).and_then(|grace| slot.checked_add_signed(grace))?;
-        Some((slot, ends))
+        Some((slot, plus_seconds(slot, grace)))
     }
 }
 
@@ -62,6 +60,12 @@ pub(crate) fn since(object: &Object, status: &ScheduleStatus) -> DateTime<Utc> {
         .map(from_k8s)
         .chain(skip.and_then(|text| parse_rfc3339(text)))
         .fold(object.created, DateTime::max)
+}
+
+/// Seconds that a start may take: spread and startup deadline.
+pub(crate) fn start_allowance(settings: &Settings) -> i64 {
+    let spread = settings.jitter_seconds.max(0);
+    settings.startup_deadline.saturating_add(spread)
 }
 
 /// Good runs, newest first.

@@ -5,7 +5,7 @@ use crds::report::{Report, clean};
 use crds::request::Action;
 use crds::run::{MAX_MESSAGE, Run, RunResult, Trigger};
 use crds::status::MAX_RUNS;
-use crds::time::{from_k8s, to_k8s};
+use crds::time::{from_k8s, plus_seconds, to_k8s};
 
 use super::ledger::{self, Closing};
 use super::observed::{JobDigest, PodDigest};
@@ -262,5 +262,5 @@ fn finish(draft: &mut Draft<'_>, index: usize, closing: Closing) {
 
 /// When the run's pod must be running at the latest.
 pub(super) fn startup_ends(job: &JobDigest, seconds: i64) -> DateTime<Utc> {
-    job.created + Duration::seconds(seconds.clamp(1, 365 * 86_400))
+    plus_seconds(job.created, crds::bounds::startup_seconds(seconds))
 }

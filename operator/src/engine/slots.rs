@@ -1,12 +1,12 @@
 //! Slots: what is due, what was missed, what belongs to the schedule before an edit.
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
 use crds::labels::{SCHEDULE_SINCE, SKIP_SLOTS_UNTIL};
 use crds::run::{RunResult, Trigger};
 use crds::schedule::Schedule;
 use crds::status::ObservedSchedule;
-use crds::time::{from_k8s, parse_rfc3339, to_k8s};
+use crds::time::{from_k8s, parse_rfc3339, plus_seconds, to_k8s};
 
 use super::ledger::{self, Closing};
 use super::observed::{Observed, Settings};
@@ -72,11 +72,16 @@ pub(super) fn start_of(seen: &Observed, schedule: &Schedule, slot: DateTime<Utc>
     }
     let anchor = anchor(&seen.status, seen);
     if let Some(next) = schedule.next_after(slot, anchor) {
-        most = most.min((next - slot).num_seconds() - 1);
+        most = most.min((next - slot).num_seconds().saturating_sub(1));
     }
     let hash = crds::names::short_hash(&[&seen.object.uid, &slot.timestamp().to_string()], 8);
     let part = i64::from_str_radix(&hash, 16).unwrap_or(0);
-    slot + Duration::seconds(if most > 0 { part % (most + 1) } else { 0 })
+    let spread = if most > 0 {
+        part % most.saturating_add(1)
+    } else {
+        0
+    };
+    plus_seconds(slot, spread)
 }
 
 /// True if the slot may not start any more. Whole seconds: a deadline of 0 means the very second
@@ -221,7 +226,7 @@ pub(super) fn pass_over(
             newest.unwrap_or(OUTAGE)
         };
         let slots = schedule.count_in(after, to, anchor);
-        passed += slots.count;
+        passed = slots.count.saturating_add(passed);
         ledger::pass(&mut draft.status, slots, reason, reason == BY_USER);
         tell(draft, slots, reason);
     }

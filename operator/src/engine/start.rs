@@ -8,7 +8,7 @@ use crds::request::{Action, Options};
 use crds::run::{Run, RunResult, Trigger};
 use crds::schedule::Schedule;
 use crds::status::MAX_OPEN_RUNS;
-use crds::time::{from_k8s, rfc3339, rfc3339_in, to_k8s};
+use crds::time::{from_k8s, plus_seconds, rfc3339, rfc3339_in, to_k8s};
 
 use super::ledger::{self, REPLACED};
 use super::observed::{JobDigest, StartFailure};
@@ -144,7 +144,7 @@ fn start_slot(draft: &mut Draft<'_>, schedule: &Schedule, slot: DateTime<Utc>) -
     };
     if let Some(deadline) = draft.seen.settings.starting_deadline {
         // Should the POST fail without an answer, the slot is looked at when it is too late.
-        draft.wake_at(slot + Duration::seconds(deadline.min(86_400 * 365) + 1));
+        draft.wake_at(plus_seconds(slot, deadline.saturating_add(1)));
     }
     create(draft, seed)
 }

@@ -32,7 +32,7 @@ pub(super) fn note(draft: &mut Draft<'_>, index: usize) {
     if run.result != RunResult::Succeeded || run.verify_job.is_some() {
         return;
     }
-    let count = draft.status.unverified_runs.unwrap_or(0) + 1;
+    let count = draft.status.unverified_runs.unwrap_or(0).saturating_add(1);
     if count < every {
         draft.status.unverified_runs = Some(count);
         return;

@@ -94,7 +94,7 @@ impl Series {
             verification_failed: condition::get(&status.conditions, VERIFIED)
                 .is_some_and(|c| c.status == "False"),
             verify_every: verify_every(spec),
-            start_allowance: settings.startup_deadline + settings.jitter_seconds.max(0),
+            start_allowance: overdue::start_allowance(settings),
             duration: newest.and_then(overdue::duration),
             size: sizes(status).next().unwrap_or(0),
             usual_size: usual_size(status),

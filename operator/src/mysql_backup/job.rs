@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::bounds;
 use crds::gobackup::plan::{Credential, Storage};
 use crds::labels;
 use crds::mounts::Mounts;
@@ -416,7 +417,7 @@ fn failure_policy(spec: &MysqlBackupSpec, own: bool) -> Option<PodFailurePolicy>
 
 /// Seconds the Job may take: as written, else TIMEOUT with time to start and to stop.
 fn active_deadline(spec: &MysqlBackupSpec, own: bool) -> Option<i64> {
-    let startup = spec.startup_deadline_seconds.unwrap_or(STARTUP);
+    let startup = bounds::startup_seconds(spec.startup_deadline_seconds.unwrap_or(STARTUP));
     let known = own.then(|| env_timeout(spec)).flatten();
     spec.active_deadline_seconds
         .or_else(|| known.map(|t| t.saturating_add(startup).saturating_add(grace(spec))))
@@ -426,7 +427,7 @@ fn active_deadline(spec: &MysqlBackupSpec, own: bool) -> Option<i64> {
 fn timeout(spec: &MysqlBackupSpec) -> Option<i64> {
     let limit = spec
         .active_deadline_seconds
-        .map(|s| (s - grace(spec)).max(1));
+        .map(|s| s.saturating_sub(grace(spec)).max(1));
     match (env_timeout(spec), limit) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

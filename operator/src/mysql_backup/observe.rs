@@ -1,6 +1,7 @@
 //! A spec as the engine reads it. PURE.
 
 use crds::MysqlBackupSpec;
+use crds::bounds;
 use crds::mysql_backup::VerifyMode;
 use crds::validate::{self, Problem};
 use k8s_openapi::api::core::v1::EnvVar;
@@ -22,13 +23,19 @@ pub(super) fn settings(spec: &MysqlBackupSpec, runner_image: &str) -> Settings {
         schedule: Some(spec.schedule.clone()),
         time_zone: spec.time_zone.clone(),
         dst_policy: spec.dst_policy.unwrap_or_default(),
-        jitter_seconds: spec.jitter_seconds.unwrap_or(0),
-        starting_deadline: spec.starting_deadline_seconds,
+        jitter_seconds: bounds::jitter_seconds(spec.jitter_seconds.unwrap_or(0)),
+        starting_deadline: spec.starting_deadline_seconds.map(bounds::seconds),
         concurrency: spec.concurrency_policy,
         suspend: spec.suspend.unwrap_or(false),
-        keep_good: Some(spec.successful_jobs_history_limit.unwrap_or(KEEP_GOOD)),
-        keep_failed: Some(spec.failed_jobs_history_limit.unwrap_or(KEEP_FAILED)),
-        startup_deadline: spec.startup_deadline_seconds.unwrap_or(STARTUP),
+        keep_good: Some(bounds::kept_jobs(
+            spec.successful_jobs_history_limit
+                .unwrap_or(KEEP_GOOD)
+                .into(),
+        )),
+        keep_failed: Some(bounds::kept_jobs(
+            spec.failed_jobs_history_limit.unwrap_or(KEEP_FAILED).into(),
+        )),
+        startup_deadline: bounds::startup_seconds(spec.startup_deadline_seconds.unwrap_or(STARTUP)),
         verify_every: spec
             .verify
             .as_ref()
@@ -101,6 +108,10 @@ mod tests {
             (r#""suspend":false"#.to_owned(), [false; 4]),
             (typed(""), [true, true, false, false]),
             (typed(r#","on":["Success"]"#), [false, true, false, false]),
+            (
+                typed(r#","events":["Overdue"]"#),
+                [false, false, false, true],
+            ),
             (
                 typed(r#","on":["Missed","Overdue"]"#),
                 [false, false, true, true],

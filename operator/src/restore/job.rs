@@ -308,7 +308,9 @@ fn run_spec(
         operator_tells: OperatorTells::default(),
         after_failure: false,
         // The runner ends itself before the Job is ended, so that it can say why.
-        timeout_seconds: spec.active_deadline_seconds.map(|s| (s - grace).max(1)),
+        timeout_seconds: spec
+            .active_deadline_seconds
+            .map(|s| s.saturating_sub(grace).max(1)),
         options: json!({"restore": options(spec, directory)}),
     }
 }

@@ -21,12 +21,14 @@ use kube::runtime::controller::{Action, Controller};
 use kube::runtime::watcher;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 pub(crate) use self::observe::Observed;
 pub(crate) use self::plan::{Plan, Step};
 use crate::apply::{self, ApplyError, chain};
 use crate::context::Context;
 use crate::engine::StartFailure;
+use crate::guard::{self, Task};
 use crate::observe::ObserveError;
 
 /// Longest wait before a failed reconcile is tried again.
@@ -41,6 +43,9 @@ pub enum RestoreError {
     /// A write failed.
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// A fault of this program.
+    #[error("a panic, which is a fault of the operator: please report it with this line: {0}")]
+    Panicked(String),
 }
 
 /// What reconciles share.
@@ -105,7 +110,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Works until `stop`.
-pub async fn run(ctx: Context, stop: CancellationToken) {
+///
+/// # Errors
+/// If a watch ended that works for ever: no Restore would be looked at any more.
+pub async fn run(ctx: Context, stop: CancellationToken) -> anyhow::Result<()> {
     let names = &ctx.config.namespaces;
     let scopes: Vec<Option<String>> = if names.is_empty() {
         vec![None]
@@ -117,8 +125,8 @@ pub async fn run(ctx: Context, stop: CancellationToken) {
         .into_iter()
         .map(|scope| follow(shared.clone(), scope));
     tokio::select! {
-        () = stop.cancelled() => {}
-        _ = futures::future::join_all(all) => {}
+        () = stop.cancelled() => Ok(()),
+        _ = futures::future::select_all(all.map(Box::pin)) => Err(anyhow::anyhow!("a watch of Restores ended")),
     }
 }
 
@@ -152,7 +160,16 @@ async fn reconcile(
         meta.namespace.as_deref().unwrap_or_default(),
         meta.name.as_deref().unwrap_or_default(),
     );
-    let wake = shared.reconcile(namespace, name).await?;
+    let span = tracing::info_span!(
+        "reconcile",
+        kind = "Restore",
+        namespace,
+        name,
+        uid = meta.uid.as_deref().unwrap_or_default()
+    );
+    let work = shared.reconcile(namespace, name).instrument(span);
+    let result = guard::caught(&shared.ctx.metrics, Task::Restore, work).await;
+    let wake = result.unwrap_or_else(|said| Err(RestoreError::Panicked(said)))?;
     lock(&shared.failures).remove(&key(&object));
     Ok(wake.map_or_else(Action::await_change, Action::requeue))
 }

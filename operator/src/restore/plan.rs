@@ -6,6 +6,7 @@
 //! outcome stands in status.
 
 use chrono::{DateTime, Duration, Utc};
+use crds::bounds;
 use crds::condition::{self, reason};
 use crds::gobackup::destination;
 use crds::gobackup::plan::{Credential, Storage};
@@ -13,7 +14,7 @@ use crds::names;
 use crds::report::clean;
 use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus, from_archive, kind_of};
 use crds::run::{MAX_MESSAGE, Run, RunResult};
-use crds::time::{parse_rfc3339, to_k8s};
+use crds::time::{parse_rfc3339, plus_seconds, to_k8s};
 use crds::validate::{self, Problem};
 use k8s_openapi::api::batch::v1::Job;
 
@@ -180,8 +181,8 @@ fn open(
     plan.wake = Some(now + LOOK);
     let seconds = seen.spec.as_ref().ok();
     let seconds = seconds.and_then(|s| s.startup_deadline_seconds);
-    let seconds = seconds.unwrap_or(STARTUP);
-    let ends = job.created + Duration::seconds(seconds.clamp(1, 365 * 86_400));
+    let seconds = bounds::startup_seconds(seconds.unwrap_or(STARTUP));
+    let ends = plus_seconds(job.created, seconds);
     if job.ran || pods.iter().any(|p| p.started) || now < ends {
         return running(seen, plan, now);
     }

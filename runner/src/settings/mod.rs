@@ -372,7 +372,7 @@ fn typed_receiver(
         name,
         type_: typed.entry.type_,
         url: url.trim().into(),
-        on: typed.entry.events().to_vec(),
+        on: typed.entry.wanted().to_vec(),
         operator_tells: false,
     })
 }

@@ -256,9 +256,7 @@ impl Try {
             return brought || self.relist();
         };
         let controller = self.controller.clone();
-        let result = controller.reconcile(&key).await;
-        controller.after(&key, result);
-        controller.queue.done(&key);
+        controller.turn(&key).await;
         true
     }
 

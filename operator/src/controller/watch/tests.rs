@@ -62,6 +62,10 @@ impl Server {
     }
 
     fn controller(&self) -> Arc<Controller> {
+        self.of(Box::new(MysqlBackups::new("backup-runner:test")))
+    }
+
+    fn of(&self, kind: Box<dyn super::super::Kind>) -> Arc<Controller> {
         let now = || chrono::DateTime::from_timestamp(1_736_935_230, 0).unwrap();
         let ctx = Context {
             client: ApiClient(self.client()),
@@ -70,8 +74,7 @@ impl Server {
             config: Arc::new(Config::default()),
             metrics: Metrics::default(),
         };
-        let kind = MysqlBackups::new("backup-runner:test");
-        Controller::new(ctx, vec![Box::new(kind)])
+        Controller::new(ctx, vec![kind])
     }
 }
 
@@ -96,7 +99,7 @@ fn object() -> Value {
 async fn during(controller: Arc<Controller>, story: impl Future<Output = ()>) {
     let stop = CancellationToken::new();
     tokio::select! {
-        () = controller.run(stop) => {}
+        ended = controller.run(stop) => drop(ended),
         () = story => {}
     }
 }
@@ -160,4 +163,101 @@ async fn a_refused_list_is_tried_again_later_each_time() {
         assert!(controller.is_ready());
     })
     .await;
+}
+
+/// MysqlBackup, of which objects named `trap` can't be taken in.
+struct Trapped(MysqlBackups);
+
+impl super::super::Kind for Trapped {
+    fn resource(&self) -> ApiResource {
+        self.0.resource()
+    }
+
+    fn managed_paths(&self) -> super::super::ManagedPaths {
+        self.0.managed_paths()
+    }
+
+    fn prepare(&self, object: &mut DynamicObject) {
+        assert!(object.metadata.name.as_deref() != Some("trap"), "a trap");
+    }
+
+    fn read(
+        &self,
+        spec: &Value,
+        annotations: &std::collections::BTreeMap<String, String>,
+    ) -> Result<(crate::engine::Settings, Vec<crds::validate::Problem>), String> {
+        self.0.read(spec, annotations)
+    }
+
+    fn job(
+        &self,
+        object: &crate::engine::Object,
+        spec: &Value,
+        seed: &crate::engine::Seed,
+    ) -> Result<Job, String> {
+        self.0.job(object, spec, seed)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn o1_an_object_that_panics_when_it_is_taken_in_hides_no_other() {
+    let server = Server::default();
+    let mut trap = object();
+    trap["metadata"]["name"] = json!("trap");
+    trap["metadata"]["uid"] = json!("uid-0");
+    server.answer(200, list(&json!([trap, object()])));
+    let kind = Trapped(MysqlBackups::new("backup-runner:test"));
+    let controller = server.of(Box::new(kind));
+    during(controller.clone(), async {
+        sleep(Duration::from_secs(1)).await;
+        assert!(controller.is_ready());
+        assert_eq!(controller.store.sizes().0, 1);
+    })
+    .await;
+    let text = controller.ctx.metrics.text();
+    assert!(text.contains("backup_operator_panics_total{task=\"watch\"} 1"));
+}
+
+/// A feed that panics with its first list.
+struct Once(std::sync::atomic::AtomicBool, Arc<Mutex<usize>>);
+
+impl Feed<DynamicObject> for Once {
+    fn apply(&self, _: &DynamicObject) -> Option<Box<str>> {
+        None
+    }
+
+    fn delete(&self, _: &DynamicObject) {}
+
+    fn retain(&self, _: &HashSet<Box<str>>, _: Option<&str>) {
+        *self.1.lock().unwrap() += 1;
+        let first = self.0.swap(false, std::sync::atomic::Ordering::SeqCst);
+        assert!(!first, "the first list");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn o1_a_watch_that_panics_is_begun_anew() {
+    let server = Server::default();
+    let controller = server.controller();
+    let lists = Arc::new(Mutex::new(0));
+    let feed = Once(true.into(), lists.clone());
+    let resource = controller.resources[0].clone();
+    let api = Api::all_with(server.client(), &resource);
+    let config = watcher::Config::default();
+    let work = keep(
+        controller.clone(),
+        "objects".into(),
+        api,
+        None,
+        feed,
+        config,
+    );
+    tokio::select! {
+        () = work => panic!("it is for ever"),
+        () = sleep(Duration::from_secs(10)) => {}
+    }
+    assert_eq!(*lists.lock().unwrap(), 2);
+    assert_eq!(*controller.unsynced.borrow(), Some(-1), "one list was read");
+    let text = controller.ctx.metrics.text();
+    assert!(text.contains("backup_operator_panics_total{task=\"watch\"} 1"));
 }

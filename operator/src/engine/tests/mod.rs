@@ -3,6 +3,7 @@
 
 mod accounting;
 mod claim;
+mod extremes;
 mod matrix;
 mod notices;
 mod reach;
