@@ -1,4 +1,9 @@
 //! The action Backup: connect, dump, store, read back, publish, prune.
+//!
+//! Two pods may be at one run, each of them frozen at any moment for as long as it likes. What keeps
+//! them apart: an attempt writes and removes keys alone that are its own ([`Claim`]); a manifest,
+//! written where none is, makes an artefact count, and from then on no attempt removes either; who
+//! finds the run's artefact vouched for by another takes that one, once it has read it back.
 
 use std::sync::Arc;
 
@@ -7,14 +12,15 @@ use crds::run::Artefact;
 
 use crate::connect;
 use crate::failure::Failure;
+use crate::leftovers::{self, Place};
 use crate::manifest::{self, Manifest, ServerIdentity};
 use crate::pipeline::{self, Raw, Stored};
 use crate::report::Ticker;
 use crate::retention;
 use crate::run::Context;
-use crate::settings::{Databases, Source};
+use crate::settings::{self, Databases, Identity, Source};
 use crate::source::{self, Client, Dump, OptionFile, Server};
-use crate::store::{Store, Upload};
+use crate::store::{ARCHIVED, Attempt, Claim, Condition, Note, Store, Upload};
 use crate::verify;
 
 /// Runs it. What was learned on the way stands in the report.
@@ -27,38 +33,191 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     let source = settings.source()?;
     let store = context.open_store()?;
     let directory = settings.identity.directory();
-    store.clean(&directory)?;
+    clean(context, store.as_ref(), false)?;
     if let Some(done) = stored_before(context, store.as_ref(), &directory)? {
         adopt(context, &done);
         return prune(context, store.as_ref(), &done);
     }
     let connected = connect(context, source)?;
     context.check()?;
-    let key = settings.identity.key(
-        context.clock.started,
-        settings.compression.type_,
-        !settings.recipients.is_empty(),
-    );
-    clear(store.as_ref(), &directory, &key)?;
+    let (key, claim) = claim_key(context, &store, &directory)?;
+    let claim = Arc::new(claim);
+    let ticker = {
+        let (store, claim) = (Arc::clone(&store), Arc::clone(&claim));
+        Ticker::start(Arc::clone(&context.reporter), move || {
+            store.keep_alive();
+            claim.renew();
+        })
+    };
     let mut upload = store.begin(&key)?;
     if let Some(estimate) = connected.server.as_ref().and_then(|s| s.estimate) {
         upload.expect(expected(estimate, settings.compression.type_));
     }
-    let (raw, stored) = dump(context, source, &connected, &store, upload.as_mut())?;
+    let (raw, stored) = dump(context, source, &connected, upload.as_mut())?;
     context.check()?;
-    let manifest = match deliver(
+    let delivered = deliver(
         context,
         &connected,
         store.as_ref(),
-        upload.as_mut(),
+        (upload.as_mut(), &claim),
         &key,
         (raw, stored),
-    ) {
+    );
+    let manifest = match delivered {
         Ok(manifest) => manifest,
-        Err(e) => twin(context, store.as_ref(), &key, e)?,
+        Err(e) => other_attempt(context, store.as_ref(), e)?,
     };
     adopt(context, &manifest);
+    // In this order: what was not published goes before the claim on it.
+    drop(upload);
+    drop(ticker);
+    drop(claim);
     prune(context, store.as_ref(), &manifest)
+}
+
+/// Removes what dead attempts left in the object's directory; with `all` whatever was left there.
+/// Gives the number.
+///
+/// # Errors
+/// The store refuses.
+pub fn clean(context: &Context, store: &dyn Store, all: bool) -> Result<u64, Failure> {
+    let identity = &context.settings.identity;
+    let place = Directory {
+        context,
+        identity,
+        path: identity.directory(),
+    };
+    let removed = leftovers::clean(context, store, &place, all)?;
+    if !all && !removed.manifests.is_empty() {
+        context.reporter.warn(&format!(
+            "{} without their artefacts were removed, as a prune that was ended half-way leaves them: {}",
+            removed.manifests.len(),
+            removed.manifests.join(", ")
+        ));
+    }
+    Ok(removed.count())
+}
+
+/// An object's directory: all in it is the object's own.
+struct Directory<'a> {
+    context: &'a Context,
+    identity: &'a Identity,
+    path: String,
+}
+
+impl Place for Directory<'_> {
+    fn directory(&self) -> &str {
+        &self.path
+    }
+
+    fn is_artefact(&self, key: &str) -> bool {
+        self.directory_of(key) && settings::is_artefact(key.rsplit('/').next().unwrap_or(key))
+    }
+
+    fn is_upload(&self, key: &str) -> bool {
+        self.is_artefact(key)
+    }
+
+    fn is_of_run(&self, key: &str) -> bool {
+        self.directory_of(key) && self.identity.is_of_run(key, self.context.clock.started)
+    }
+
+    fn is_own(&self, _note: &Note) -> bool {
+        true
+    }
+
+    fn is_alone(&self) -> bool {
+        true
+    }
+
+    fn manifest_of(&self, key: &str) -> String {
+        Manifest::key_of(key)
+    }
+
+    fn lone_manifests(&self, store: &dyn Store) -> Result<Vec<String>, Failure> {
+        let entries = store.list(&self.path)?;
+        let mut lone = vec![];
+        for entry in &entries {
+            let Some(artefact) = Manifest::artefact_of(&entry.key) else {
+                continue;
+            };
+            if entries.iter().any(|e| e.key == artefact) {
+                continue;
+            }
+            let own = manifest::read(store, &entry.key)?
+                .is_some_and(|m| m.key == artefact && m.belongs_to(self.identity));
+            if own && store.open(artefact)?.is_none() {
+                lone.push(entry.key.clone());
+            }
+        }
+        Ok(lone)
+    }
+}
+
+impl Directory<'_> {
+    fn directory_of(&self, key: &str) -> bool {
+        key.strip_prefix(&self.path)
+            .and_then(|rest| rest.strip_prefix('/'))
+            .is_some_and(|name| !name.contains('/'))
+    }
+}
+
+/// The key this attempt writes to, and its claim on it: the usual one, where no other attempt may be
+/// at it, or else one that no other can have.
+fn claim_key(
+    context: &Context,
+    store: &Arc<dyn Store>,
+    directory: &str,
+) -> Result<(String, Claim), Failure> {
+    let settings = &context.settings;
+    let identity = &settings.identity;
+    let usual = identity.key(
+        context.clock.started,
+        settings.compression.type_,
+        !settings.recipients.is_empty(),
+    );
+    let note = Note {
+        object: identity.object.clone(),
+        run: identity.run.clone(),
+        key: usual.clone(),
+        manifest: Manifest::key_of(&usual),
+        split: false,
+    };
+    let claim = Claim::take(store, &context.attempt(), directory, note, false)?;
+    warn_of_condition(context, store.as_ref(), claim.condition());
+    let manifest = Manifest::key_of(&usual);
+    let taken = store
+        .list(directory)?
+        .iter()
+        .any(|e| e.key == usual || e.key == manifest);
+    if !taken && !claim.contended() {
+        return Ok((usual, claim));
+    }
+    let key = own_key(&usual, &context.attempt());
+    claim.turn_to(&key, &Manifest::key_of(&key))?;
+    Ok((key, claim))
+}
+
+/// A key that no other attempt has.
+fn own_key(usual: &str, attempt: &Attempt) -> String {
+    let tag = crds::names::short_hash(&[&attempt.pod, &attempt.nonce], 8);
+    settings::apart(usual, &tag)
+}
+
+/// Says, once a run and store, that the store makes nothing of «only if nothing is there».
+pub fn warn_of_condition(context: &Context, store: &dyn Store, condition: Condition) {
+    let what = match condition {
+        Condition::Kept => return,
+        Condition::Ignored => "ignores If-None-Match and writes over what is there",
+        Condition::Refused => "refuses requests with If-None-Match",
+    };
+    let text = format!(
+        "{} {what}: the runner looks itself before it completes an artefact, and attempts of one run keep apart by claims; writers that are not the runner's may still meet it there",
+        store.describe()
+    );
+    if !context.reporter.snapshot().warnings.contains(&text) {
+        context.reporter.warn(&text);
+    }
 }
 
 /// Bytes to expect of an artefact by the server's estimate of its data: uncompressed, text is
@@ -70,12 +229,13 @@ fn expected(estimate: u64, compression: CompressionType) -> u64 {
     }
 }
 
-/// Closes the upload, reads it back, and gives it its name and manifest.
+/// Closes the upload, reads it back, and gives it its name and manifest; or gives what another
+/// attempt of the run has vouched for meanwhile.
 fn deliver(
     context: &Context,
     connected: &Connected,
     store: &dyn Store,
-    upload: &mut dyn Upload,
+    (upload, claim): (&mut dyn Upload, &Claim),
     key: &str,
     (raw, stored): (Raw, Stored),
 ) -> Result<Manifest, Failure> {
@@ -83,65 +243,34 @@ fn deliver(
     upload.close()?;
     context.check()?;
     context.reporter.phase("ReadingBack");
-    let read_back = read_back(context, upload, key, &stored)?;
+    let read_back = verify::read_back(&context.reporter, upload, key, &stored)?;
     context.check()?;
-    let manifest = Manifest {
+    let directory = context.settings.identity.directory();
+    if let Some(other) = stored_before(context, store, &directory)? {
+        return Ok(other);
+    }
+    let mut manifest = Manifest {
         read_back,
         ..describe(context, connected, key, raw, &stored)
     };
-    publish(store, upload, &manifest)?;
+    claim.check()?;
+    publish(context, upload, &mut manifest)?;
+    vouch(store, claim, &directory, &manifest)?;
     Ok(manifest)
 }
 
-/// Removes an artefact of this run's key that has no manifest: its attempt died before it vouched for it.
-fn clear(store: &dyn Store, directory: &str, key: &str) -> Result<(), Failure> {
-    let entries = store.list(directory)?;
-    let has = |key: &str| entries.iter().any(|e| e.key == key);
-    if has(key) && !has(&Manifest::key_of(key)) {
-        store.remove(key)?;
-    }
-    Ok(())
-}
-
-/// The artefact that another pod of this run completed first, if that is why storing failed: the
-/// name was taken, or this attempt's temporary was removed as a dead one's.
-fn twin(
+/// The artefact that another attempt of this run completed, if that is why storing failed.
+fn other_attempt(
     context: &Context,
     store: &dyn Store,
-    key: &str,
     failed: Failure,
 ) -> Result<Manifest, Failure> {
     if failed.exit_code != crds::report::exit::STORE {
         return Err(failed);
     }
-    match manifest::read(store, &Manifest::key_of(key)) {
-        Ok(Some(other)) if other.is_of_run(&context.settings.identity) => {
-            reread(store, &other)?;
-            Ok(other)
-        }
+    match stored_before(context, store, &context.settings.identity.directory()) {
+        Ok(Some(other)) => Ok(other),
         _ => Err(failed),
-    }
-}
-
-/// Reads what was stored back. Where the store has it but gives it to nobody yet (an archive
-/// class), its length must do, and the run is never called read back.
-fn read_back(
-    context: &Context,
-    upload: &mut dyn Upload,
-    key: &str,
-    stored: &Stored,
-) -> Result<bool, Failure> {
-    match verify::equal(key, upload.measure(), stored) {
-        Err(e) if e.reason == "PermissionDenied" && upload.stored_size() == Some(stored.bytes) => {
-            context.reporter.warn(&format!(
-                "{key} was stored with its full length but could not be read back: {e}"
-            ));
-            context
-                .reporter
-                .update(|r| "NotReadBack".clone_into(&mut r.reason));
-            Ok(false)
-        }
-        other => other.map(|()| true),
     }
 }
 
@@ -190,13 +319,10 @@ fn dump(
     context: &Context,
     source: &Source,
     connected: &Connected,
-    store: &Arc<dyn Store>,
     upload: &mut dyn Upload,
 ) -> Result<(Raw, Stored), Failure> {
     let settings = &context.settings;
     context.reporter.phase("Dumping");
-    let beat = Arc::clone(store);
-    let _ticker = Ticker::start(Arc::clone(&context.reporter), move || beat.keep_alive());
     let (dump, output) = Dump::start(
         &connected.client,
         &connected.args,
@@ -317,51 +443,89 @@ fn describe(
     }
 }
 
-/// Gives the artefact its name, then writes its manifest: only both together count.
-fn publish(store: &dyn Store, upload: &mut dyn Upload, manifest: &Manifest) -> Result<(), Failure> {
-    let key = &manifest.key;
-    if !upload.publish()? {
-        if let Some(other) = manifest::read(store, &Manifest::key_of(key))? {
-            return Err(Failure::store(
-                "AlreadyExists",
-                format!(
-                    "{key} exists and belongs to run {:?}: it is left alone; run again",
-                    other.run
-                ),
-            ));
-        }
-        // Its run died between name and manifest: nothing vouches for it.
-        store.remove(key)?;
-        if !upload.publish()? {
-            return Err(Failure::store(
-                "AlreadyExists",
-                format!("{key} was made by another run meanwhile: run again"),
-            ));
-        }
+/// Gives the artefact its name: the one it was begun with or, where another has that, one that no
+/// other can have.
+fn publish(
+    context: &Context,
+    upload: &mut dyn Upload,
+    manifest: &mut Manifest,
+) -> Result<(), Failure> {
+    if upload.publish()? {
+        return Ok(());
     }
-    let text = serde_json::to_vec(manifest).map_err(|e| {
-        Failure::other(
-            "ManifestFailed",
-            format!("the manifest can't be written: {e}"),
-        )
-    })?;
-    store.put(&Manifest::key_of(key), &text).inspect_err(|_| {
+    let key = own_key(&manifest.key, &context.attempt());
+    let name = key.rsplit('/').next().unwrap_or(&key);
+    if upload.rename(name) && upload.publish()? {
+        manifest.key = key;
+        return Ok(());
+    }
+    Err(Failure::store(
+        "AlreadyExists",
+        format!(
+            "{} was made by another run meanwhile: it is left alone; run again",
+            manifest.key
+        ),
+    ))
+}
+
+/// Writes the manifest of what was published, and looks once more: only both together count. What
+/// can't be vouched for is removed again.
+fn vouch(
+    store: &dyn Store,
+    claim: &Claim,
+    directory: &str,
+    manifest: &Manifest,
+) -> Result<(), Failure> {
+    let key = &manifest.key;
+    if let Err(e) = manifest::write(store, manifest) {
+        if e.reason != "AlreadyExists" {
+            let _ = store.remove(&Manifest::key_of(key));
+        }
+        let _ = store.remove(key);
+        return Err(e);
+    }
+    let stands = store.list(directory).map(|entries| {
+        entries
+            .iter()
+            .any(|e| e.key == *key && e.size == manifest.stored_bytes)
+    });
+    if let Ok(false) = stands {
+        let _ = store.remove(&Manifest::key_of(key));
+        return Err(Failure::verification(
+            "ReadBackDiffers",
+            format!(
+                "{key} is not there any more as it was read back: something else writes to {}; run again",
+                store.describe()
+            ),
+        ));
+    }
+    claim.check().inspect_err(|_| {
+        let _ = store.remove(&Manifest::key_of(key));
         let _ = store.remove(key);
     })
 }
 
-fn reread(store: &dyn Store, manifest: &Manifest) -> Result<(), Failure> {
+/// The artefact of a manifest is what it says. Of one in an archive class, which nobody can read, its
+/// length is all that can be compared; that it was never read back stands in its manifest.
+fn reread(store: &dyn Store, manifest: &Manifest, length: u64) -> Result<(), Failure> {
     let stored = Stored {
         bytes: manifest.stored_bytes,
         sha256: manifest.stored_sha256.clone(),
     };
-    let reader = store.open(&manifest.key)?.ok_or_else(|| {
+    let gone = || {
         Failure::store(
             "NotReadBack",
             format!("{} is gone from the store", manifest.key),
         )
-    })?;
-    verify::compare(&manifest.key, reader, &stored)
+    };
+    let compared = store
+        .open(&manifest.key)
+        .and_then(|found| found.ok_or_else(gone))
+        .and_then(|reader| verify::compare(&manifest.key, reader, &stored));
+    match compared {
+        Err(e) if e.reason == ARCHIVED && !manifest.read_back && length == stored.bytes => Ok(()),
+        other => other,
+    }
 }
 
 /// The artefact an earlier attempt of this run stored, if it reads back.
@@ -374,15 +538,23 @@ fn stored_before(
     if identity.object.uid.is_empty() {
         return Ok(None);
     }
-    let suffix = format!("-{}.sql", identity.suffix(context.clock.started));
-    for entry in store.list(directory)? {
-        if !entry.key.contains(&suffix) || Manifest::artefact_of(&entry.key).is_none() {
+    let entries = store.list(directory)?;
+    for entry in &entries {
+        let Some(artefact) = Manifest::artefact_of(&entry.key) else {
             continue;
-        }
+        };
+        let length = entries.iter().find(|e| e.key == artefact).map(|e| e.size);
+        let Some(length) = length.filter(|_| identity.is_of_run(artefact, context.clock.started))
+        else {
+            continue;
+        };
         let Some(found) = manifest::read(store, &entry.key)? else {
             continue;
         };
-        if found.is_of_run(identity) && reread(store, &found).is_ok() {
+        if found.key == artefact
+            && found.is_of_run(identity)
+            && reread(store, &found, length).is_ok()
+        {
             return Ok(Some(found));
         }
     }
@@ -406,15 +578,25 @@ fn adopt(context: &Context, manifest: &Manifest) {
             read_back: manifest.read_back,
             storage: None,
         }];
+        if !manifest.read_back {
+            "NotReadBack".clone_into(&mut r.reason);
+        }
     });
 }
 
 /// Applies retention. The new artefact is good whatever happens here: trouble is a warning.
 fn prune(context: &Context, store: &dyn Store, newest: &Manifest) -> Result<(), Failure> {
+    context.reporter.complete();
     let Some(rules) = &context.settings.retention else {
         return Ok(());
     };
     context.reporter.phase("Pruning");
+    if !newest.read_back {
+        context.reporter.warn(
+            "retention was not applied: what was stored could not be read back, so nothing older goes because of it",
+        );
+        return Ok(());
+    }
     match retention::apply(context, store, rules, newest) {
         Ok(pruned) => context.reporter.update(|r| r.pruned = Some(pruned)),
         Err(e) => context

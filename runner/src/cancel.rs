@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crds::request::Action;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Why the run is to end.
@@ -12,6 +13,33 @@ pub enum Cause {
     Timeout,
     /// SIGTERM or SIGINT.
     Terminated,
+}
+
+/// What a run that was ended early leaves, in words: `stored` are the artefacts it has vouched for.
+pub fn left_behind(action: Action, restore: bool, phase: &str, stored: &[&str]) -> String {
+    if restore {
+        return match phase {
+            "Restoring" => "the restore is half done: some of the dump may be in the target, do not use it before a restore has run to its end",
+            _ => "nothing was restored: the target was not written to",
+        }
+        .to_owned();
+    }
+    match action {
+        Action::Backup if stored.is_empty() => "nothing was stored".to_owned(),
+        Action::Backup => format!(
+            "stored and read back so far: {}; the rest was not stored",
+            stored.join(", ")
+        ),
+        Action::Prune => {
+            "some of what was to be removed may be gone, the rest is still there: ask again"
+                .to_owned()
+        }
+        Action::Verify => "nothing was proven, and nothing changed in the store".to_owned(),
+        Action::Notify => "some receivers may not have been told".to_owned(),
+        Action::Restore | Action::Probe | Action::List | Action::Cancel => {
+            "nothing was changed".to_owned()
+        }
+    }
 }
 
 /// Shared by all parts of a run.

@@ -125,7 +125,7 @@ pub fn prune(context: &Context) -> Result<(), Failure> {
     if options.all && !options.dry_run {
         let directory = context.settings.identity.directory();
         tell::forget(store.as_ref(), &directory)?;
-        store.clean(&directory)?;
+        backup::clean(context, store.as_ref(), true)?;
     }
     let verb = if options.dry_run {
         "would be removed"

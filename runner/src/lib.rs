@@ -17,6 +17,7 @@ pub mod dump_reader;
 pub mod failure;
 pub mod family;
 pub mod inspect;
+pub mod leftovers;
 pub mod load;
 pub mod manifest;
 pub mod notify;

@@ -12,7 +12,7 @@ use crate::dump_reader::Table;
 use crate::failure::Failure;
 use crate::settings::Identity;
 use crate::source::Server;
-use crate::store::Store;
+use crate::store::{self, Store};
 
 /// Schema of the manifest.
 pub const SCHEMA: &str = "batch.isekiro.com/manifest/v1";
@@ -163,6 +163,27 @@ impl Manifest {
             && self.run == identity.run
             && self.object.uid == identity.object.uid
     }
+}
+
+/// Writes the manifest of an artefact that is there, where none stands yet, and reads it back.
+///
+/// # Errors
+/// One stands already, the store refuses, or gives back something else twice.
+pub fn write(store: &dyn Store, manifest: &Manifest) -> Result<(), Failure> {
+    let text = serde_json::to_vec(manifest).map_err(|e| {
+        Failure::other(
+            "ManifestFailed",
+            format!("the manifest can't be written: {e}"),
+        )
+    })?;
+    let key = Manifest::key_of(&manifest.key);
+    if store::create_checked(store, &key, &text)? {
+        return Ok(());
+    }
+    Err(Failure::store(
+        "AlreadyExists",
+        format!("{key} exists and is another run's: it is left alone; run again"),
+    ))
 }
 
 /// Reads the manifest of this key. `None` if there is none, or it is not one of ours.

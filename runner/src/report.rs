@@ -27,6 +27,7 @@ pub struct Reporter {
     /// Bytes that went by.
     pub counters: Counters,
     estimate: AtomicU64,
+    complete: AtomicBool,
 }
 
 impl Reporter {
@@ -41,6 +42,7 @@ impl Reporter {
             clock,
             counters: Counters::default(),
             estimate: AtomicU64::new(0),
+            complete: AtomicBool::new(false),
         };
         reporter.update(|_| {});
         reporter
@@ -87,6 +89,16 @@ impl Reporter {
             r.endpoints.retain(|e| e.kind != kind || e.name != name);
             r.endpoints.push(endpoint);
         });
+    }
+
+    /// All that the run is to store is stored and vouched for: whatever comes, the run is good.
+    pub fn complete(&self) {
+        self.complete.store(true, Ordering::Release);
+    }
+
+    /// True once [`Reporter::complete`] was called.
+    pub fn is_complete(&self) -> bool {
+        self.complete.load(Ordering::Acquire)
     }
 
     /// Sets how many bytes the dump will have, as far as the server can tell.

@@ -9,7 +9,7 @@ use crds::request::Action;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::backup;
-use crate::cancel::{Cancel, Cause};
+use crate::cancel::{self, Cancel, Cause};
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::family;
@@ -79,20 +79,24 @@ impl Context {
     }
 
     fn cancelled(&self, cause: Cause) -> Failure {
-        let phase = self.reporter.snapshot().phase;
+        let report = self.reporter.snapshot();
+        let phase = &report.phase;
+        let restore = restore::asked(self);
+        let stored: Vec<&str> = report.artefacts.iter().map(|a| a.key.as_str()).collect();
+        let left = cancel::left_behind(self.settings.action, restore, phase, &stored);
         match cause {
             Cause::Timeout => Failure::new(
                 exit::TIMEOUT,
                 "Timeout",
                 format!(
-                    "timeout: not finished within {} (phase {phase}): look for locks and a slow network or volume, or raise TIMEOUT (activeDeadlineSeconds)",
+                    "timeout: not finished within {} (phase {phase}); {left}; look for locks and a slow network or volume, or raise TIMEOUT (activeDeadlineSeconds)",
                     duration(self.settings.timeout.unwrap_or_default())
                 ),
             ),
             Cause::Terminated => Failure::other(
                 "Terminated",
                 format!(
-                    "the pod was asked to end (SIGTERM) in phase {phase}: it was deleted, evicted or preempted; nothing was stored"
+                    "the pod was asked to end (SIGTERM) in phase {phase}: it was deleted, evicted or preempted; {left}"
                 ),
             ),
         }
@@ -151,17 +155,31 @@ async fn work(context: &Arc<Context>) -> Result<(), Failure> {
     context.cancel.kill();
     match tokio::time::timeout(KILL_TO_LEAVE, &mut task).await {
         Ok(ended) => overridden(context, cause, flatten(ended)),
-        Err(_) => Err(context.cancelled(cause)),
+        Err(_) => overridden(context, cause, Err(context.cancelled(cause))),
     }
 }
 
-/// A run that was good before the signal stays good; else the signal is the cause, not what broke by it.
+/// A run that was good before the signal stays good, and so does one that has stored all it was to
+/// store; else the signal is the cause, not what broke by it.
 fn overridden(
     context: &Context,
     cause: Cause,
     outcome: Result<(), Failure>,
 ) -> Result<(), Failure> {
-    outcome.map_err(|_| context.cancelled(cause))
+    if outcome.is_ok() {
+        return Ok(());
+    }
+    if !context.reporter.is_complete() {
+        return Err(context.cancelled(cause));
+    }
+    let why = match cause {
+        Cause::Timeout => "the time limit ran out",
+        Cause::Terminated => "the pod was asked to end (SIGTERM)",
+    };
+    context.reporter.warn(&format!(
+        "retention was not applied to its end: {why}; what was stored is whole and vouched for, the next run removes what is due"
+    ));
+    Ok(())
 }
 
 fn flatten(ended: Result<Result<(), Failure>, tokio::task::JoinError>) -> Result<(), Failure> {

@@ -96,7 +96,7 @@ fn remember(context: &Context, good: bool) -> History {
     let mark = if good { "told-success" } else { "told-failure" };
     let told = !identity.run.is_empty() && !mark_first(store.as_ref(), context, &directory, mark);
     if !good {
-        let _ = store.put(&failing, identity.run.as_bytes());
+        let _ = store::put_checked(store.as_ref(), &failing, identity.run.as_bytes());
         return History {
             told,
             recovered: false,
@@ -131,7 +131,7 @@ fn mark_first(store: &dyn Store, context: &Context, directory: &str, mark: &str)
             let _ = store.remove(&store::mark_key(directory, run, mark));
         }
     }
-    let _ = store.put(&list, marks.join("\n").as_bytes());
+    let _ = store::put_checked(store, &list, marks.join("\n").as_bytes());
     true
 }
 

@@ -40,6 +40,7 @@ fn delivered(target: &Target, key: &str) -> Delivered {
         keep: target.keep,
         path: target.path.clone(),
         store: target.store.clone(),
+        read_back: true,
     }
 }
 
@@ -60,7 +61,7 @@ pub(super) fn artefact(found: &Found) -> Artefact {
         key: found.record.key.clone(),
         size: i64::try_from(found.record.stored_bytes).unwrap_or(i64::MAX),
         sha256: found.record.stored_sha256.clone(),
-        read_back: true,
+        read_back: !found.record.not_read_back,
         storage: Some(found.on.name.clone()),
     }
 }
@@ -340,6 +341,9 @@ pub(super) fn prune(context: &Context, family: &Family) -> Result<(), Failure> {
         let done = retention::prune(context, family, &one, options.all, options.dry_run)?;
         removed += done.0;
         of += done.1;
+        if options.all && !options.dry_run {
+            storages::clean(context, target, true)?;
+        }
     }
     let verb = if options.dry_run {
         "would be removed"

@@ -28,7 +28,7 @@ mod tee;
 mod trial;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crds::gobackup::plan::Database;
 use crds::report::EndpointKind;
@@ -107,8 +107,21 @@ fn steps(context: &Context, family: &Family, work: &WorkDir) -> Result<(), Failu
         .update(|r| r.raw_bytes = i64::try_from(raw).ok());
     context.reporter.phase("Storing");
     let delivered = store(context, family, &members, targets, lost)?;
-    retention::apply(context, family, &delivered);
+    prune(context, family, delivered);
     Ok(())
+}
+
+/// Applies retention where the archive was read back: nothing older goes because of one that was not.
+fn prune(context: &Context, family: &Family, delivered: Vec<Delivered>) {
+    context.reporter.complete();
+    let (whole, unread): (Vec<_>, Vec<_>) = delivered.into_iter().partition(|d| d.read_back);
+    for one in unread.iter().filter(|d| d.keep > 0) {
+        context.reporter.warn(&format!(
+            "retention was not applied on storage {}: what was stored could not be read back, so nothing older goes because of it",
+            one.name
+        ));
+    }
+    retention::apply(context, family, &whole);
 }
 
 /// One dump with the scripts of its Database. A failing script before it fails the run.
@@ -159,34 +172,40 @@ fn store(
     targets: Vec<Target>,
     lost: Vec<Failure>,
 ) -> Result<Vec<Delivered>, Failure> {
-    let _ticker = {
-        let stores: Vec<_> = targets.iter().map(|t| Arc::clone(&t.store)).collect();
-        Ticker::start(Arc::clone(&context.reporter), move || {
-            stores.iter().for_each(|s| s.keep_alive());
-        })
-    };
+    let stores: Vec<_> = targets.iter().map(|t| Arc::clone(&t.store)).collect();
     let tee = tee::Tee::begin(context, family, targets, lost)?;
+    let claims = tee.claims();
+    let _ticker = Ticker::start(Arc::clone(&context.reporter), move || {
+        stores.iter().for_each(|s| s.keep_alive());
+        claims
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|c| c.renew());
+    });
     let (tee, stored) = archive::write(context, family, members, tee)?;
     context.check()?;
     context.reporter.phase("ReadingBack");
     let (delivered, failures) = tee.finish(context, members, &stored);
     let artefacts: Vec<Artefact> = delivered
         .iter()
-        .map(|d| Artefact {
+        .map(|(d, stored)| Artefact {
             key: d.key.clone(),
             size: i64::try_from(stored.bytes).unwrap_or(i64::MAX),
             sha256: stored.sha256.clone(),
-            read_back: true,
+            read_back: d.read_back,
             storage: Some(d.name.clone()),
         })
         .collect();
-    let total = i64::try_from(stored.bytes).unwrap_or(i64::MAX);
+    let total = artefacts
+        .iter()
+        .map(|a| a.size)
+        .fold(0, i64::saturating_add);
     context.reporter.update(|r| {
-        r.stored_bytes = Some(total.saturating_mul(i64::try_from(artefacts.len()).unwrap_or(1)));
+        r.stored_bytes = Some(total);
         r.artefacts = artefacts;
     });
     if failures.is_empty() {
-        return Ok(delivered);
+        return Ok(delivered.into_iter().map(|(d, _)| d).collect());
     }
     Err(all(failures))
 }

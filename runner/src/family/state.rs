@@ -1,16 +1,19 @@
 //! Names of archives, and the record beside them that says whose they are. gobackup's own state
 //! file is read, so that what it stored is pruned as it would have been.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 
 use crds::run::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::leftovers::Place;
 use crate::manifest::ServerIdentity;
 use crate::pipeline::Stored;
 use crate::run::Context;
-use crate::store::Store;
+use crate::store::{self, Note, Store};
+use crate::verify;
 
 use super::holds::Holds;
 use super::settings::Family;
@@ -23,6 +26,8 @@ const STATE: &str = ".gobackup-state";
 const FORMAT: &str = "%Y.%m.%d.%H.%M.%S";
 /// Schema of a record.
 const SCHEMA: &str = "batch.isekiro.com/archive/v1";
+/// So many of the newest records are looked at for one of the same run.
+const NEWEST: usize = 16;
 /// Largest record that is read.
 const LARGEST: u64 = 8 << 20;
 
@@ -51,6 +56,9 @@ pub(super) struct Record {
     pub(super) stored_bytes: u64,
     /// SHA-256 of them.
     pub(super) stored_sha256: String,
+    /// The storage has it in an archive class and gives it to nobody yet: only its length was compared.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) not_read_back: bool,
     /// Files in the archive.
     pub(super) files: Vec<FileRecord>,
 }
@@ -118,7 +126,7 @@ pub(super) fn join(path: &str, name: &str) -> String {
 }
 
 /// Key of the run's archive. The first is gobackup's; the next ones add what tells two Backups of
-/// one second apart.
+/// one second apart, and the last what tells two attempts of one run apart.
 pub(super) fn key(context: &Context, family: &Family, path: &str, attempt: usize) -> String {
     let at = context
         .clock
@@ -130,10 +138,14 @@ pub(super) fn key(context: &Context, family: &Family, path: &str, attempt: usize
         0 => String::new(),
         1 => format!(".{}.{}", object.namespace, object.name),
         _ => format!(
-            ".{}.{}.{}",
+            ".{}.{}.{}{}",
             object.namespace,
             object.name,
-            context.settings.identity.suffix(context.clock.started)
+            context.settings.identity.suffix(context.clock.started),
+            match attempt {
+                2 => String::new(),
+                _ => format!(".{}", crds::names::short_hash(&[&context.nonce], 8)),
+            }
         ),
     };
     let extension = family.plan.compress.codec.extension();
@@ -165,17 +177,20 @@ pub(super) fn old_state(family: &Family, path: &str, storage: &str) -> String {
     )
 }
 
-/// Writes the record of a published archive; without one the archive does not count.
+/// Key of the record of an archive.
+pub(super) fn record_key(context: &Context, path: &str, key: &str) -> String {
+    let name = key.rsplit('/').next().unwrap_or(key);
+    format!("{}/{name}.json", directory(context, path))
+}
+
+/// Writes the record of a published archive and reads it back; without one the archive does not count.
 ///
 /// # Errors
-/// The store refuses; the archive is removed then.
+/// The store refuses, or gives back something else twice; record and archive are removed then.
 pub(super) fn record(
     context: &Context,
     target: &Target,
-    key: &str,
-    parts: &[PartRecord],
-    members: &[Member],
-    stored: &Stored,
+    archive: &Archive<'_>,
 ) -> Result<(), Failure> {
     let identity = &context.settings.identity;
     let mut record = Record {
@@ -185,11 +200,12 @@ pub(super) fn record(
         object: identity.object.clone(),
         run: identity.run.clone(),
         started_at: crds::time::rfc3339(context.clock.started),
-        key: key.to_owned(),
-        parts: parts.to_vec(),
-        stored_bytes: stored.bytes,
-        stored_sha256: stored.sha256.clone(),
-        files: members.iter().filter_map(file).collect(),
+        key: archive.key.to_owned(),
+        parts: archive.parts.to_vec(),
+        stored_bytes: archive.stored.bytes,
+        stored_sha256: archive.stored.sha256.clone(),
+        not_read_back: !archive.read_back,
+        files: archive.members.iter().filter_map(file).collect(),
     };
     let written = |record: &Record| {
         serde_json::to_vec(record).map_err(|e| {
@@ -205,13 +221,31 @@ pub(super) fn record(
         record.files.iter_mut().for_each(|f| f.holds = None);
         text = written(&record)?;
     }
-    let name = key.rsplit('/').next().unwrap_or(key);
-    let at = format!("{}/{name}.json", directory(context, &target.path));
-    target.store.put(&at, &text).inspect_err(|_| {
-        for key in record.keys() {
-            let _ = target.store.remove(&key);
-        }
-    })
+    let at = record_key(context, &target.path, archive.key);
+    store::put_checked(target.store.as_ref(), &at, &text)
+        .inspect_err(|_| remove(target.store.as_ref(), &at, &record))
+}
+
+/// What a record is made of.
+pub(super) struct Archive<'a> {
+    /// Its key; what the keys of a split one's parts begin with.
+    pub(super) key: &'a str,
+    /// Parts of a split one.
+    pub(super) parts: &'a [PartRecord],
+    /// What is in it.
+    pub(super) members: &'a [Member],
+    /// Its bytes.
+    pub(super) stored: &'a Stored,
+    /// They were read back.
+    pub(super) read_back: bool,
+}
+
+/// Removes a record, then its archive: what is left of a half-done removal vouches for nothing.
+pub(super) fn remove(store: &dyn Store, at: &str, record: &Record) {
+    let _ = store.remove(at);
+    for key in record.keys() {
+        let _ = store.remove(&key);
+    }
 }
 
 /// Records of this Backup's archives below `path`, oldest first, each with its own key.
@@ -234,6 +268,157 @@ pub(super) fn records(
     }
     found.sort_by(|a, b| (&a.1.started_at, &a.1.key).cmp(&(&b.1.started_at, &b.1.key)));
     Ok(found)
+}
+
+/// The archive that another attempt of this run has stored below `path`, if what is there is what its
+/// record says. Only the newest records are looked at: both attempts are of now.
+///
+/// # Errors
+/// The store refuses.
+pub(super) fn of_run(
+    context: &Context,
+    store: &dyn Store,
+    path: &str,
+) -> Result<Option<Record>, Failure> {
+    let identity = &context.settings.identity;
+    if identity.run.is_empty() || identity.object.uid.is_empty() {
+        return Ok(None);
+    }
+    let entries = store.list(&directory(context, path))?;
+    for entry in entries.iter().rev().take(NEWEST) {
+        let Some(record) = read::<Record>(store, &entry.key)? else {
+            continue;
+        };
+        if record.object == identity.object
+            && record.run == identity.run
+            && is_whole(store, &record).unwrap_or(false)
+        {
+            return Ok(Some(record));
+        }
+    }
+    Ok(None)
+}
+
+/// The stored bytes are what the record says. Of an archive in an archive class, which nobody can read,
+/// that it is there has to do; that it was never read back stands in its record.
+fn is_whole(store: &dyn Store, record: &Record) -> Result<bool, Failure> {
+    let mut whole: Box<dyn Read + Send> = Box::new(std::io::empty());
+    for key in record.keys() {
+        match store.open(&key) {
+            Ok(Some(part)) => whole = Box::new(whole.chain(part)),
+            Ok(None) => return Ok(false),
+            Err(e) if e.reason == store::ARCHIVED && record.not_read_back => return Ok(true),
+            Err(e) => return Err(e),
+        }
+    }
+    let stored = Stored {
+        bytes: record.stored_bytes,
+        sha256: record.stored_sha256.clone(),
+    };
+    match verify::compare(&record.key, whole, &stored) {
+        Ok(()) => Ok(true),
+        Err(e) if e.reason == store::ARCHIVED && record.not_read_back => Ok(true),
+        Err(_) => Ok(false),
+    }
+}
+
+/// A storage as leftovers are looked for in it. Its directory may be that of several Backups, of
+/// gobackup, and of anybody: only claims tell what is whose.
+pub(super) struct Archives<'a> {
+    /// The run.
+    pub(super) context: &'a Context,
+    /// Directory or key prefix.
+    pub(super) path: &'a str,
+}
+
+impl Place for Archives<'_> {
+    fn directory(&self) -> &str {
+        self.path
+    }
+
+    fn is_artefact(&self, _key: &str) -> bool {
+        false
+    }
+
+    fn is_upload(&self, key: &str) -> bool {
+        let below = match self.path {
+            "" => Some(key),
+            path => key.strip_prefix(path).and_then(|k| k.strip_prefix('/')),
+        };
+        below.is_some_and(|below| {
+            let (directory, name) = below.rsplit_once('/').unwrap_or(("", below));
+            // The parts of a split one are in a directory of its name.
+            let beside = directory.is_empty() || is_dated(directory) && !directory.contains('/');
+            beside && is_dated(name) && name.contains(".tar")
+        })
+    }
+
+    fn is_of_run(&self, _key: &str) -> bool {
+        false
+    }
+
+    fn is_own(&self, note: &Note) -> bool {
+        note.object == self.context.settings.identity.object
+    }
+
+    fn is_alone(&self) -> bool {
+        false
+    }
+
+    fn manifest_of(&self, key: &str) -> String {
+        record_key(self.context, self.path, key)
+    }
+
+    fn lone_manifests(&self, store: &dyn Store) -> Result<Vec<String>, Failure> {
+        let records = store.list(&directory(self.context, self.path))?;
+        if records.is_empty() {
+            return Ok(vec![]);
+        }
+        let there: BTreeSet<String> = store.list(self.path)?.into_iter().map(|e| e.key).collect();
+        let mut lone = vec![];
+        for entry in records {
+            let name = entry.key.rsplit('/').next().unwrap_or_default();
+            let Some(archive) = name.strip_suffix(".json") else {
+                continue;
+            };
+            if there.contains(&join(self.path, archive)) {
+                continue;
+            }
+            let Some(record) = read::<Record>(store, &entry.key)? else {
+                continue;
+            };
+            if record.object != self.context.settings.identity.object {
+                continue;
+            }
+            let mut gone = !record.key.is_empty();
+            for key in record.keys() {
+                gone = gone && is_gone(store, &key)?;
+            }
+            if gone {
+                lone.push(entry.key);
+            }
+        }
+        Ok(lone)
+    }
+}
+
+/// True if there is no such object, by the listing of its directory.
+fn is_gone(store: &dyn Store, key: &str) -> Result<bool, Failure> {
+    let directory = key.rsplit_once('/').map_or("", |(d, _)| d);
+    Ok(!store.list(directory)?.iter().any(|e| e.key == key))
+}
+
+/// True if the name begins as gobackup dates its archives: `2025.01.15.10.30.00`.
+fn is_dated(name: &str) -> bool {
+    const FORM: &[u8] = b"dddd.dd.dd.dd.dd.dd";
+    let form = |(f, c): (&u8, &u8)| match f {
+        b'd' => c.is_ascii_digit(),
+        other => c == other,
+    };
+    let bytes = name.as_bytes();
+    bytes.len() >= FORM.len()
+        && FORM.iter().zip(bytes).all(form)
+        && bytes.get(FORM.len()).is_none_or(|c| *c == b'.')
 }
 
 fn file(member: &Member) -> Option<FileRecord> {

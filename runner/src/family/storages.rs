@@ -11,11 +11,13 @@ use crds::request::Action;
 use secrecy::SecretString;
 
 use crate::failure::Failure;
+use crate::leftovers;
 use crate::run::Context;
 use crate::settings;
 use crate::store::{self, Attempt, Below, Store, VolumeStore, cloud, ftp, sftp, webdav};
 
 use super::settings::{Family, expose};
+use super::state::Archives;
 
 /// An open storage.
 pub(super) struct Target {
@@ -41,6 +43,8 @@ pub(super) struct Delivered {
     pub(super) path: String,
     /// The store.
     pub(super) store: Arc<dyn Store>,
+    /// It was read back: only then anything older goes because of it.
+    pub(super) read_back: bool,
 }
 
 /// Opens every storage before anything is dumped. One that can't be used fails the run in the end,
@@ -103,9 +107,29 @@ fn each(
 /// It can't be used.
 pub(super) fn one(context: &Context, storage: &Storage<SecretString>) -> Result<Target, Failure> {
     let target = target(context, storage)?;
-    let cleaned = target.store.clean(&target.path);
-    cleaned.map_err(|e| named(storage, e))?;
+    clean(context, &target, false).map_err(|e| named(storage, e))?;
     Ok(target)
+}
+
+/// Removes what dead attempts left on a storage; with `all` whatever this Backup's attempts left.
+/// Gives the number.
+///
+/// # Errors
+/// The store refuses.
+pub(super) fn clean(context: &Context, target: &Target, all: bool) -> Result<u64, Failure> {
+    let place = Archives {
+        context,
+        path: &target.path,
+    };
+    let removed = leftovers::clean(context, target.store.as_ref(), &place, all)?;
+    if !all && !removed.manifests.is_empty() {
+        context.reporter.warn(&format!(
+            "Storage {}: records without their archives were removed, as a prune that was ended half-way leaves them: {}",
+            target.name,
+            removed.manifests.join(", ")
+        ));
+    }
+    Ok(removed.count())
 }
 
 fn named(storage: &Storage<SecretString>, e: Failure) -> Failure {

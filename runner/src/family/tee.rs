@@ -2,7 +2,7 @@
 //! run fails in the end.
 
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crds::gobackup::plan::Split;
 use crds::report::EndpointKind;
@@ -12,16 +12,16 @@ use crate::failure::Failure;
 use crate::pipeline::{Stored, hex};
 use crate::report::Reporter;
 use crate::run::Context;
-use crate::store::Upload;
+use crate::store::{Claim, Note, Upload};
 use crate::verify;
 
 use super::settings::Family;
 use super::spool::Member;
-use super::state::{self, PartRecord};
+use super::state::{self, Archive, PartRecord};
 use super::storages::{Delivered, Target};
 
-/// So many names are tried where others stand already.
-const NAMES: usize = 3;
+/// So many names are tried where others stand already, or may be made; the last is this attempt's alone.
+const NAMES: usize = 4;
 
 /// All storages of a run and how far each is.
 pub(super) struct Tee {
@@ -42,6 +42,8 @@ struct Lane {
     key: String,
     /// Key and upload of each part; all but the last are closed.
     parts: Vec<(String, Box<dyn Upload>)>,
+    /// That the key is this attempt's. Given up after what was not published is gone.
+    claim: Arc<Claim>,
 }
 
 impl Lane {
@@ -68,11 +70,17 @@ impl Lane {
         Ok(())
     }
 
-    /// Reads every part back, then publishes them all; after a failure none is left.
-    fn deliver(&mut self, stored: &[Stored]) -> Result<(), Failure> {
+    /// Reads every part back; false if an archive class keeps one from it.
+    fn read_back(&mut self, reporter: &Reporter, stored: &[Stored]) -> Result<bool, Failure> {
+        let mut whole = true;
         for ((key, upload), stored) in self.parts.iter_mut().zip(stored) {
-            verify::equal(key, upload.measure(), stored)?;
+            whole &= verify::read_back(reporter, upload.as_mut(), key, stored)?;
         }
+        Ok(whole)
+    }
+
+    /// Publishes every part; after a failure none is left.
+    fn publish(&mut self) -> Result<(), Failure> {
         let mut published = vec![];
         for (key, upload) in &mut self.parts {
             let done = upload.publish().and_then(|done| {
@@ -119,20 +127,22 @@ impl Tee {
         };
         let first = tee.split.and_then(|s| s.suffix(0));
         for target in targets {
-            let begin = || -> Result<(String, String, Box<dyn Upload>), Failure> {
-                let key = free_key(context, family, &target)?;
+            let begin = || -> Result<(String, Claim, String, Box<dyn Upload>), Failure> {
+                let (key, claim) = claim_key(context, family, &target)?;
+                crate::backup::warn_of_condition(context, target.store.as_ref(), claim.condition());
                 let part = match &first {
                     None => key.clone(),
                     Some(suffix) => format!("{key}-{suffix}"),
                 };
                 let upload = target.store.begin(&part)?;
-                Ok((key, part, upload))
+                Ok((key, claim, part, upload))
             };
             match begin() {
-                Ok((key, part, upload)) => tee.lanes.push(Lane {
+                Ok((key, claim, part, upload)) => tee.lanes.push(Lane {
                     target,
                     key,
                     parts: vec![(part, upload)],
+                    claim: Arc::new(claim),
                 }),
                 Err(e) => tee.lost(&target.name, e),
             }
@@ -141,6 +151,14 @@ impl Tee {
             return Err(tee.all_lost());
         }
         Ok(tee)
+    }
+
+    /// The claims of all storages, to be renewed while they are held.
+    pub(super) fn claims(&self) -> Vec<Weak<Claim>> {
+        self.lanes
+            .iter()
+            .map(|l| Arc::downgrade(&l.claim))
+            .collect()
     }
 
     /// All failures as one.
@@ -204,13 +222,13 @@ impl Tee {
         Ok(())
     }
 
-    /// Closes, reads back and publishes on each storage.
+    /// Closes, reads back and publishes on each storage; gives what is there, with its bytes.
     pub(super) fn finish(
         mut self,
         context: &Context,
         members: &[Member],
         stored: &Stored,
-    ) -> (Vec<Delivered>, Vec<Failure>) {
+    ) -> (Vec<(Delivered, Stored)>, Vec<Failure>) {
         let mut delivered = vec![];
         let parts = if self.split.is_some() {
             self.part_is_full();
@@ -219,33 +237,9 @@ impl Tee {
             vec![stored.clone()]
         };
         let split = self.split.is_some();
-        for mut lane in std::mem::take(&mut self.lanes) {
+        for lane in std::mem::take(&mut self.lanes) {
             let name = lane.target.name.clone();
-            let done = (|| {
-                lane.close()?;
-                context.check()?;
-                lane.deliver(&parts)?;
-                let records: Vec<PartRecord> = lane
-                    .parts
-                    .iter()
-                    .zip(&parts)
-                    .filter(|_| split)
-                    .map(|((key, _), part)| PartRecord {
-                        key: key.clone(),
-                        bytes: part.bytes,
-                        sha256: part.sha256.clone(),
-                    })
-                    .collect();
-                state::record(context, &lane.target, &lane.key, &records, members, stored)?;
-                Ok(Delivered {
-                    name: lane.target.name.clone(),
-                    key: lane.key.clone(),
-                    keep: lane.target.keep,
-                    path: lane.target.path.clone(),
-                    store: lane.target.store.clone(),
-                })
-            })();
-            match done {
+            match deliver(context, lane, &parts, split, members, stored) {
                 Ok(one) => delivered.push(one),
                 Err(e) => self.lost(&name, e),
             }
@@ -254,17 +248,117 @@ impl Tee {
     }
 }
 
-/// The old layout's name, unless another object has it: then one that tells them apart.
-fn free_key(context: &Context, family: &Family, target: &Target) -> Result<String, Failure> {
-    let taken = target.store.list(&target.path)?;
-    for attempt in 0..NAMES {
-        let key = state::key(context, family, &target.path, attempt);
+/// Closes, reads back, publishes and records an archive on one storage; or gives the one that another
+/// attempt of this run has recorded there meanwhile.
+fn deliver(
+    context: &Context,
+    mut lane: Lane,
+    parts: &[Stored],
+    split: bool,
+    members: &[Member],
+    stored: &Stored,
+) -> Result<(Delivered, Stored), Failure> {
+    let done = |lane: &Lane, key: &str, read_back: bool| Delivered {
+        name: lane.target.name.clone(),
+        key: key.to_owned(),
+        keep: lane.target.keep,
+        path: lane.target.path.clone(),
+        store: lane.target.store.clone(),
+        read_back,
+    };
+    lane.close()?;
+    context.check()?;
+    let read_back = lane.read_back(&context.reporter, parts)?;
+    let store = Arc::clone(&lane.target.store);
+    if let Some(other) = state::of_run(context, store.as_ref(), &lane.target.path)? {
+        let theirs = Stored {
+            bytes: other.stored_bytes,
+            sha256: other.stored_sha256.clone(),
+        };
+        return Ok((done(&lane, &other.key, !other.not_read_back), theirs));
+    }
+    lane.claim.check()?;
+    lane.publish()?;
+    let records: Vec<PartRecord> = lane
+        .parts
+        .iter()
+        .zip(parts)
+        .filter(|_| split)
+        .map(|((key, _), part)| PartRecord {
+            key: key.clone(),
+            bytes: part.bytes,
+            sha256: part.sha256.clone(),
+        })
+        .collect();
+    let archive = Archive {
+        key: &lane.key,
+        parts: &records,
+        members,
+        stored,
+        read_back,
+    };
+    state::record(context, &lane.target, &archive)?;
+    let at = state::record_key(context, &lane.target.path, &lane.key);
+    lane.claim.check().inspect_err(|_| {
+        let _ = store.remove(&at);
+        for (key, _) in &lane.parts {
+            let _ = store.remove(key);
+        }
+    })?;
+    if !stands(&lane, parts) {
+        let _ = store.remove(&at);
+        return Err(Failure::verification(
+            "ReadBackDiffers",
+            format!(
+                "{} is not there any more as it was read back: something else writes to {}; run again",
+                lane.key,
+                store.describe()
+            ),
+        ));
+    }
+    Ok((done(&lane, &lane.key, read_back), stored.clone()))
+}
+
+/// What was published is still there with its length, as far as the store can be asked.
+fn stands(lane: &Lane, parts: &[Stored]) -> bool {
+    let directory = lane.key.rsplit_once('/').map_or("", |(d, _)| d);
+    let Ok(entries) = lane.target.store.list(directory) else {
+        return true;
+    };
+    lane.parts.iter().zip(parts).all(|((key, _), part)| {
+        entries
+            .iter()
+            .any(|e| e.key == *key && e.size == part.bytes)
+    })
+}
+
+/// The old layout's name, unless another object has it or may be at it: then one that tells them apart.
+fn claim_key(
+    context: &Context,
+    family: &Family,
+    target: &Target,
+) -> Result<(String, Claim), Failure> {
+    let attempt = context.attempt();
+    for number in 0..NAMES {
+        let key = state::key(context, family, &target.path, number);
+        let note = Note {
+            object: context.settings.identity.object.clone(),
+            run: context.settings.identity.run.clone(),
+            key: key.clone(),
+            manifest: state::record_key(context, &target.path, &key),
+            split: family.plan.split.is_some(),
+        };
+        let claim = Claim::take(&target.store, &attempt, &target.path, note, true)?;
         let free = match (family.plan.split, key.rsplit_once('/')) {
             (Some(_), Some((directory, _))) => target.store.list(directory)?.is_empty(),
-            _ => !taken.iter().any(|e| e.key == key),
+            _ => !target
+                .store
+                .list(&target.path)?
+                .iter()
+                .any(|e| e.key == key),
         };
-        if free {
-            return Ok(key);
+        if free && !claim.contended() {
+            return Ok((key, claim));
         }
     }
     Err(Failure::store(

@@ -100,6 +100,12 @@ impl Identity {
         )
     }
 
+    /// True if the key is of an artefact of this run.
+    pub fn is_of_run(&self, key: &str, started: DateTime<Utc>) -> bool {
+        let name = key.rsplit('/').next().unwrap_or(key);
+        is_artefact(name) && name.contains(&format!("-{}.", self.suffix(started)))
+    }
+
     /// The object as people name it.
     pub fn title(&self) -> String {
         let o = &self.object;
@@ -108,6 +114,30 @@ impl Identity {
         }
         format!("{} {}/{}", o.kind, o.namespace, o.name)
     }
+}
+
+/// `key` with what tells it from that of every other attempt: `…-SUFFIX.TAG.sql…`.
+pub fn apart(key: &str, tag: &str) -> String {
+    match key.rfind(".sql") {
+        Some(at) => format!("{}.{tag}{}", &key[..at], &key[at..]),
+        None => format!("{key}.{tag}"),
+    }
+}
+
+/// True if it is the name of an artefact as [`Identity::key`] gives it.
+pub fn is_artefact(name: &str) -> bool {
+    let name = name.strip_suffix(".age").unwrap_or(name);
+    let name = name.strip_suffix(".zst").unwrap_or(name);
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    let Some((time, rest)) = name.strip_suffix(".sql").and_then(|n| n.split_once('-')) else {
+        return false;
+    };
+    let form = |(i, c): (usize, char)| match i {
+        8 => c == 'T',
+        15 => c == 'Z',
+        _ => c.is_ascii_digit(),
+    };
+    time.len() == 16 && time.char_indices().all(form) && !rest.is_empty()
 }
 
 /// The end of a Job's name that tells runs apart, or a hash of it.

@@ -26,7 +26,7 @@ use crate::scrub::Scrub;
 
 pub use args::{Origin, check as check_args};
 pub use destination::{Destination, S3};
-pub use identity::{Identity, run_suffix};
+pub use identity::{Identity, apart, is_artefact, run_suffix};
 pub use source::{Databases, Source};
 
 /// Where the report goes if `BACKUP_TERMINATION_LOG` does not say otherwise.

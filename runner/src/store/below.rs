@@ -2,10 +2,11 @@
 
 use std::io::Read;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::{Entry, Store, Upload, key_in};
+use super::{Condition, Entry, OpenUpload, Own, Store, Upload, key_in};
 use crate::failure::Failure;
 
 /// A directory of a store.
@@ -77,6 +78,18 @@ impl Store for Below {
         self.inner.put(&self.at(key), content)
     }
 
+    fn create(&self, key: &str, content: &[u8]) -> Result<bool, Failure> {
+        self.inner.create(&self.at(key), content)
+    }
+
+    fn try_condition(&self, key: &str, content: &[u8]) -> Result<Condition, Failure> {
+        self.inner.try_condition(&self.at(key), content)
+    }
+
+    fn publishes_alone(&self) -> bool {
+        self.inner.publishes_alone()
+    }
+
     fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
         self.inner.mark(&self.at(directory), name)
     }
@@ -85,8 +98,29 @@ impl Store for Below {
         self.inner.remove(&self.at(key))
     }
 
-    fn clean(&self, directory: &str) -> Result<u64, Failure> {
-        self.inner.clean(&self.at(directory))
+    fn own(&self, directory: &str) -> Result<Vec<Own>, Failure> {
+        let mut found = self.inner.own(&self.at(directory))?;
+        for own in &mut found {
+            own.key = self.strip(std::mem::take(&mut own.key));
+        }
+        Ok(found)
+    }
+
+    fn abort_uploads(
+        &self,
+        directory: &str,
+        dead: &(dyn Fn(&OpenUpload) -> bool + Sync),
+    ) -> Result<u64, Failure> {
+        self.inner.abort_uploads(&self.at(directory), &|upload| {
+            dead(&OpenUpload {
+                key: self.strip(upload.key.clone()),
+                ..upload.clone()
+            })
+        })
+    }
+
+    fn dead_after(&self) -> Duration {
+        self.inner.dead_after()
     }
 
     fn keep_alive(&self) {

@@ -11,8 +11,8 @@ use reqsign_core::ProvideCredentialChain;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::Handle;
 
-use super::temporary::{self, OWN};
-use super::{Attempt, Entry, ObjectStore, Store, Upload};
+use super::temporary;
+use super::{Attempt, Condition, Entry, ObjectStore, Own, Store, Upload};
 use crate::failure::Failure;
 
 /// A bucket of Google Cloud Storage.
@@ -152,12 +152,6 @@ struct Staged {
     handle: Handle,
 }
 
-impl Staged {
-    fn failed(&self, doing: &str, key: &str, error: &opendal::Error) -> Failure {
-        failed(&self.place, doing, key, error)
-    }
-}
-
 fn failed(place: &str, doing: &str, key: &str, error: &opendal::Error) -> Failure {
     Failure::store(
         "StoreFailed",
@@ -201,6 +195,14 @@ impl Store for Staged {
         self.inner.put(key, content)
     }
 
+    fn create(&self, key: &str, content: &[u8]) -> Result<bool, Failure> {
+        self.inner.create(key, content)
+    }
+
+    fn try_condition(&self, key: &str, content: &[u8]) -> Result<Condition, Failure> {
+        self.inner.try_condition(key, content)
+    }
+
     fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
         self.inner.mark(directory, name)
     }
@@ -209,24 +211,8 @@ impl Store for Staged {
         self.inner.remove(key)
     }
 
-    fn clean(&self, directory: &str) -> Result<u64, Failure> {
-        let prefix = if directory.is_empty() {
-            OWN.to_owned()
-        } else {
-            format!("{directory}/{OWN}")
-        };
-        let listed = self
-            .handle
-            .block_on(self.operator.list(&prefix))
-            .map_err(|e| self.failed("listing", &prefix, &e))?;
-        let mut removed = 0;
-        for entry in listed {
-            if temporary::is_dead(&self.attempt, entry.name()) {
-                self.inner.remove(entry.path())?;
-                removed += 1;
-            }
-        }
-        Ok(removed)
+    fn own(&self, directory: &str) -> Result<Vec<Own>, Failure> {
+        self.inner.own(directory)
     }
 
     fn keep_alive(&self) {

@@ -7,6 +7,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use rustls_platform_verifier::BuilderVerifierExt;
 use secrecy::{ExposeSecret, SecretString};
 use suppaftp::list::ListParser;
@@ -16,7 +17,7 @@ use suppaftp::{
 };
 
 use super::temporary::{self, OWN};
-use super::{Attempt, Entry, Store, Upload, key_in};
+use super::{Attempt, Entry, Own, Store, Upload, key_in};
 use crate::failure::Failure;
 use crate::trust::Lenient;
 
@@ -262,13 +263,13 @@ impl FtpStore {
     }
 
     /// Files of a directory, own temporaries and all where the server shows dot files.
-    fn entries(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
+    fn entries(&self, directory: &str) -> Result<Vec<(Entry, Option<DateTime<Utc>>)>, Failure> {
         let path = self.path(directory);
         let mut found = self.with("listing", directory, |c| listing(c, &path))?;
-        for entry in &mut found {
+        for (entry, _) in &mut found {
             entry.key = key_in(directory, &entry.key);
         }
-        found.sort_by(|a, b| a.key.cmp(&b.key));
+        found.sort_by(|a, b| a.0.key.cmp(&b.0.key));
         Ok(found)
     }
 
@@ -290,8 +291,12 @@ impl FtpStore {
     }
 }
 
-/// By MLSD where the server has it, else by the lines of LIST. A missing directory is empty.
-fn listing(connection: &mut RustlsFtpStream, path: &str) -> Result<Vec<Entry>, FtpError> {
+/// By MLSD where the server has it, else by the lines of LIST, whose times are in a zone that is not
+/// told and are left out. A missing directory is empty.
+fn listing(
+    connection: &mut RustlsFtpStream,
+    path: &str,
+) -> Result<Vec<(Entry, Option<DateTime<Utc>>)>, FtpError> {
     let (lines, machine) = match connection.mlsd(Some(path)) {
         Ok(lines) => (lines, true),
         Err(e) if gone(&e) => return Ok(vec![]),
@@ -311,15 +316,14 @@ fn listing(connection: &mut RustlsFtpStream, path: &str) -> Result<Vec<Entry>, F
         };
         match parsed {
             Ok(file) if file.is_directory() || matches!(file.name(), "." | "..") => {}
-            Ok(file) => found.push(Entry {
-                key: file
-                    .name()
-                    .rsplit('/')
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned(),
-                size: file.size() as u64,
-            }),
+            Ok(file) => {
+                let entry = Entry {
+                    key: name(file.name()).to_owned(),
+                    size: file.size() as u64,
+                };
+                let modified = machine.then(|| file.modified().into());
+                found.push((entry, modified));
+            }
             // Some servers open the lines of LIST with a total.
             Err(_) if !machine && line.starts_with("total") => {}
             // A file that is not understood could be an archive.
@@ -368,9 +372,16 @@ impl Store for FtpStore {
     }
 
     fn list(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
-        let mut found = self.entries(directory)?;
-        found.retain(|e| !name(&e.key).starts_with('.'));
-        Ok(found)
+        let found = self.entries(directory)?.into_iter().map(|(entry, _)| entry);
+        Ok(found.filter(|e| !name(&e.key).starts_with('.')).collect())
+    }
+
+    fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {
+        let path = self.path(key);
+        // A server that can't tell is no failure.
+        self.with("reading", key, |c| {
+            Ok(c.mdtm(&path).ok().map(|time| time.and_utc()))
+        })
     }
 
     fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
@@ -394,16 +405,21 @@ impl Store for FtpStore {
         })
     }
 
+    /// The protocol has no word for it: a look must do.
+    fn create(&self, key: &str, content: &[u8]) -> Result<bool, Failure> {
+        let path = self.path(key);
+        if self.with("reading", key, |c| there(c, &path))? {
+            return Ok(false);
+        }
+        self.put(key, content).map(|()| true)
+    }
+
     fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
         let key = key_in(
             directory,
             &format!("{OWN}{}~{name}", self.inner.attempt.run),
         );
-        let path = self.path(&key);
-        if self.with("reading", &key, |c| there(c, &path))? {
-            return Ok(false);
-        }
-        self.put(&key, b"").map(|()| true)
+        self.create(&key, b"")
     }
 
     fn remove(&self, key: &str) -> Result<(), Failure> {
@@ -415,15 +431,16 @@ impl Store for FtpStore {
         })
     }
 
-    fn clean(&self, directory: &str) -> Result<u64, Failure> {
-        let mut removed = 0;
-        for entry in self.entries(directory)? {
-            if temporary::is_dead(&self.inner.attempt, name(&entry.key)) {
-                self.remove(&entry.key)?;
-                removed += 1;
-            }
-        }
-        Ok(removed)
+    fn own(&self, directory: &str) -> Result<Vec<Own>, Failure> {
+        let found = self.entries(directory)?.into_iter();
+        Ok(found
+            .filter(|(e, _)| name(&e.key).starts_with(OWN))
+            .map(|(e, modified)| Own {
+                key: e.key,
+                modified,
+                alive: None,
+            })
+            .collect())
     }
 
     fn keep_alive(&self) {}

@@ -2,7 +2,9 @@
 //! and publishes it only if nothing is there yet.
 
 mod below;
+mod claim;
 pub mod cloud;
+mod digest;
 mod flusher;
 pub mod ftp;
 mod object;
@@ -15,6 +17,7 @@ pub mod webdav;
 
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
@@ -24,8 +27,17 @@ use crate::settings::S3;
 use crate::verify;
 
 pub use below::Below;
+pub use claim::{Claim, Note, Stamp, read as read_claim};
 pub use object::ObjectStore;
+pub use temporary::{Kind, Name};
 pub use volume::VolumeStore;
+
+/// Reason of a failure that says that the store has the object in an archive class: it is there, and
+/// is given to nobody until it is brought back.
+pub const ARCHIVED: &str = "ArchiveClass";
+/// Where a store has no better sign of life, what was not touched for so long belongs to an attempt
+/// that is dead. A live one renews its claim every few minutes.
+pub const DEAD_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// Whose temporaries these are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +57,42 @@ pub struct Entry {
     pub key: String,
     /// Bytes.
     pub size: u64,
+}
+
+/// A file the runner keeps for itself beside artefacts: a temporary, a claim or a mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Own {
+    /// Key below the destination's root.
+    pub key: String,
+    /// When it was last written, by the store's clock, where the store tells.
+    pub modified: Option<DateTime<Utc>>,
+    /// Whether the process that made it lives, where that can be known.
+    pub alive: Option<bool>,
+}
+
+/// An upload in parts that was begun and not completed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenUpload {
+    /// Key below the destination's root.
+    pub key: String,
+    /// When it was begun, by the store's clock.
+    pub begun: Option<DateTime<Utc>>,
+    /// When it, or the last of its parts, was written.
+    pub touched: Option<DateTime<Utc>>,
+    /// The store's time when it was asked.
+    pub now: Option<DateTime<Utc>>,
+}
+
+/// What a store makes of «only if nothing is there».
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Condition {
+    /// It keeps to it, as far as is known.
+    #[default]
+    Kept,
+    /// It takes the words and writes over what is there.
+    Ignored,
+    /// It refuses requests that have it.
+    Refused,
 }
 
 /// Where artefacts live. All calls block.
@@ -85,6 +133,27 @@ pub trait Store: Send + Sync {
     /// The store refuses.
     fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure>;
 
+    /// Writes a small object whole unless one is there; false if there is. What a store can't be told
+    /// it is asked before.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn create(&self, key: &str, content: &[u8]) -> Result<bool, Failure>;
+
+    /// What the store makes of [`Store::create`], tried on `key`, which is there with this content.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn try_condition(&self, _key: &str, _content: &[u8]) -> Result<Condition, Failure> {
+        Ok(Condition::Kept)
+    }
+
+    /// True if an artefact is published in one step that can't replace another, and the process that
+    /// writes one is known to live: then no claim is needed beside it.
+    fn publishes_alone(&self) -> bool {
+        false
+    }
+
     /// Leaves a mark of this run in `directory`; false if it was there already.
     ///
     /// # Errors
@@ -97,14 +166,97 @@ pub trait Store: Send + Sync {
     /// The store refuses.
     fn remove(&self, key: &str) -> Result<(), Failure>;
 
-    /// Removes what dead attempts left in `directory`; gives their number.
+    /// The files the runner keeps for itself directly in `directory`.
     ///
     /// # Errors
     /// The store refuses.
-    fn clean(&self, directory: &str) -> Result<u64, Failure>;
+    fn own(&self, directory: &str) -> Result<Vec<Own>, Failure>;
+
+    /// Ends the open uploads at or below `directory` that `dead` picks; gives their number.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn abort_uploads(
+        &self,
+        _directory: &str,
+        _dead: &(dyn Fn(&OpenUpload) -> bool + Sync),
+    ) -> Result<u64, Failure> {
+        Ok(0)
+    }
+
+    /// A file of the runner's own that is not touched for so long belongs to nobody who lives, where
+    /// it is not known better.
+    fn dead_after(&self) -> Duration {
+        DEAD_AFTER
+    }
 
     /// Shows that this attempt is alive.
     fn keep_alive(&self);
+}
+
+/// Writes a small object and reads it back, byte by byte; one that came out otherwise is written once
+/// more.
+///
+/// # Errors
+/// The store refuses, or what it gives back is not what was sent, twice.
+pub fn put_checked(store: &dyn Store, key: &str, content: &[u8]) -> Result<(), Failure> {
+    store.put(key, content)?;
+    check_written(store, key, content)
+}
+
+/// Writes a small object unless one is there, and reads it back as [`put_checked`] does; false if
+/// one was there already.
+///
+/// # Errors
+/// As [`put_checked`].
+pub fn create_checked(store: &dyn Store, key: &str, content: &[u8]) -> Result<bool, Failure> {
+    if !store.create(key, content)? && !holds(store, key, content)? {
+        return Ok(false);
+    }
+    check_written(store, key, content).map(|()| true)
+}
+
+fn check_written(store: &dyn Store, key: &str, content: &[u8]) -> Result<(), Failure> {
+    if holds(store, key, content)? {
+        return Ok(());
+    }
+    tracing::warn!("{key} is not what was written: it is written once more");
+    store.put(key, content)?;
+    if holds(store, key, content)? {
+        return Ok(());
+    }
+    Err(Failure::verification(
+        "ReadBackDiffers",
+        format!(
+            "{key} in {} is not what was written, twice: what is stored there can't be relied on; check the store's health, then run again",
+            store.describe()
+        ),
+    ))
+}
+
+/// True if the object is there and is these bytes.
+///
+/// # Errors
+/// The store refuses.
+pub fn holds(store: &dyn Store, key: &str, content: &[u8]) -> Result<bool, Failure> {
+    let Some(reader) = store.open(key)? else {
+        return Ok(false);
+    };
+    let mut found = vec![];
+    let most = content.len() as u64 + 1;
+    reader.take(most).read_to_end(&mut found).map_err(|e| {
+        e.downcast::<Failure>().unwrap_or_else(|e| {
+            Failure::store("NotReadBack", format!("{key} can't be read back: {e}"))
+        })
+    })?;
+    Ok(found == content)
+}
+
+/// Key of a small object that says by its time what time the store has.
+pub fn clock_key(directory: &str, attempt: &Attempt) -> String {
+    let a = attempt;
+    let name = format!("{}{}~{}~{}~now.tmp", temporary::OWN, a.run, a.pod, a.nonce);
+    key_in(directory, &name)
 }
 
 /// Key of the mark [`Store::mark`] leaves for a run.
@@ -147,6 +299,12 @@ pub trait Upload: Send {
     /// Length of what was closed, where the store says it without giving the bytes.
     fn stored_size(&self) -> Option<u64> {
         None
+    }
+
+    /// Takes another name in its directory, where that is possible before it is published; false where
+    /// it is not.
+    fn rename(&mut self, _name: &str) -> bool {
+        false
     }
 
     /// Gives it its key; false if an object is there already, and then nothing is published.

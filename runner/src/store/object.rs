@@ -2,6 +2,8 @@
 //! read back by a GET.
 
 use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -10,10 +12,10 @@ use opendal::layers::{RetryLayer, TimeoutLayer};
 use opendal::{BufferStream, ErrorKind, Operator, Writer};
 use tokio::runtime::Handle;
 
+use super::temporary::OWN;
 use super::uploads::Uploads;
-use super::{Attempt, Entry, Store, Upload, key_in};
+use super::{ARCHIVED, Attempt, Condition, Entry, OpenUpload, Own, Store, Upload, key_in};
 use crate::failure::Failure;
-use crate::settings::run_suffix;
 
 /// How an upload is cut into parts. All parts of one upload have the same size, as some stores
 /// demand, so it is chosen before the first byte.
@@ -51,12 +53,36 @@ impl Limits {
 
 /// A request that moves no byte for so long is tried again.
 const STALLED: Duration = Duration::from_secs(60);
-/// Marks of the runner begin so; listings leave them out.
-const OWN: &str = ".backup-runner.";
+
+/// What is known of how a store takes «only if nothing is there»; shared with its uploads.
+#[derive(Clone, Default)]
+struct Known(Arc<AtomicU8>);
+
+impl Known {
+    fn get(&self) -> Condition {
+        match self.0.load(Ordering::Acquire) {
+            1 => Condition::Ignored,
+            2 => Condition::Refused,
+            _ => Condition::Kept,
+        }
+    }
+
+    fn set(&self, condition: Condition) {
+        let value = match condition {
+            Condition::Kept => 0,
+            Condition::Ignored => 1,
+            Condition::Refused => 2,
+        };
+        self.0.store(value, Ordering::Release);
+    }
+}
 
 /// An object store. Keys are below the operator's root.
 pub struct ObjectStore {
     operator: Operator,
+    /// For what is small: never in an archive class, where it could not be read.
+    small: Operator,
+    condition: Known,
     place: String,
     attempt: Attempt,
     handle: Handle,
@@ -68,19 +94,11 @@ impl ObjectStore {
     /// A store over `operator`, which `place` names in messages. Requests that fail for a passing
     /// reason are tried again. Must be called within the runtime.
     pub fn new(operator: Operator, place: String, attempt: Attempt) -> Self {
-        let operator = operator
-            .layer(
-                TimeoutLayer::new()
-                    .with_timeout(STALLED)
-                    .with_io_timeout(STALLED),
-            )
-            .layer(
-                RetryLayer::new()
-                    .with_max_times(4)
-                    .with_max_delay(Duration::from_secs(10)),
-            );
+        let operator = patient(operator);
         Self {
+            small: operator.clone(),
             operator,
+            condition: Known::default(),
             place,
             attempt,
             handle: Handle::current(),
@@ -95,9 +113,63 @@ impl ObjectStore {
         self
     }
 
+    /// With another way for small objects.
+    pub(super) fn with_small(mut self, small: Operator) -> Self {
+        self.small = patient(small);
+        self
+    }
+
     fn failed(&self, doing: &str, key: &str, error: &opendal::Error) -> Failure {
         failure(&self.place, doing, key, error)
     }
+
+    fn write(&self, key: &str, content: &[u8], only_new: bool) -> opendal::Result<()> {
+        let write = self
+            .small
+            .write_with(key, content.to_vec())
+            .if_not_exists(only_new);
+        self.handle.block_on(write.into_future()).map(|_| ())
+    }
+
+    /// [`Store::create`], with the store's own error.
+    fn write_new(&self, key: &str, content: &[u8]) -> opendal::Result<bool> {
+        if self.condition.get() == Condition::Kept {
+            match self.write(key, content, true) {
+                Ok(()) => return Ok(true),
+                Err(e) if e.kind() == ErrorKind::ConditionNotMatch => return Ok(false),
+                Err(e) if refuses_conditions(&e) => self.condition.set(Condition::Refused),
+                Err(e) => return Err(e),
+            }
+        }
+        if self.handle.block_on(self.operator.exists(key))? {
+            return Ok(false);
+        }
+        self.write(key, content, false).map(|()| true)
+    }
+}
+
+/// Requests that fail for a passing reason are tried again.
+fn patient(operator: Operator) -> Operator {
+    operator
+        .layer(
+            TimeoutLayer::new()
+                .with_timeout(STALLED)
+                .with_io_timeout(STALLED),
+        )
+        .layer(
+            RetryLayer::new()
+                .with_max_times(4)
+                .with_max_delay(Duration::from_secs(10)),
+        )
+}
+
+/// The store has no conditional writes and says so: 501, or the name of the header in its words.
+fn refuses_conditions(error: &opendal::Error) -> bool {
+    let text = error.to_string().to_lowercase();
+    error.kind() == ErrorKind::Unsupported
+        || text.contains("notimplemented")
+        || text.contains("501 not implemented")
+        || text.contains("status: 501")
 }
 
 impl Store for ObjectStore {
@@ -115,6 +187,7 @@ impl Store for ObjectStore {
             handle: self.handle.clone(),
             place: self.place.clone(),
             key: key.to_owned(),
+            condition: self.condition.clone(),
             limits: self.limits,
             part: self.limits.part(None),
             sent: 0,
@@ -144,8 +217,7 @@ impl Store for ObjectStore {
     fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {
         let stat = self.handle.block_on(self.operator.stat(key));
         let metadata = stat.map_err(|e| self.failed("opening", key, &e))?;
-        let seconds = metadata.last_modified().map(|t| t.into_inner().as_second());
-        Ok(seconds.and_then(|s| DateTime::from_timestamp(s, 0)))
+        Ok(time(&metadata))
     }
 
     fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
@@ -170,23 +242,30 @@ impl Store for ObjectStore {
     }
 
     fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure> {
-        self.handle
-            .block_on(self.operator.write(key, content.to_vec()))
-            .map(|_| ())
+        self.write(key, content, false)
             .map_err(|e| self.failed("writing", key, &e))
     }
 
-    fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
-        let key = format!("{directory}/{OWN}{}~{name}", self.attempt.run);
-        let write = self
-            .operator
-            .write_with(&key, opendal::Buffer::new())
-            .if_not_exists(true);
-        match self.handle.block_on(write.into_future()) {
-            Ok(_) => Ok(true),
-            Err(e) if e.kind() == ErrorKind::ConditionNotMatch => Ok(false),
-            Err(e) => Err(self.failed("writing", &key, &e)),
+    fn create(&self, key: &str, content: &[u8]) -> Result<bool, Failure> {
+        self.write_new(key, content)
+            .map_err(|e| self.failed("writing", key, &e))
+    }
+
+    fn try_condition(&self, key: &str, content: &[u8]) -> Result<Condition, Failure> {
+        if self.condition.get() == Condition::Kept {
+            match self.write(key, content, true) {
+                Ok(()) => self.condition.set(Condition::Ignored),
+                Err(e) if e.kind() == ErrorKind::ConditionNotMatch => {}
+                Err(e) if refuses_conditions(&e) => self.condition.set(Condition::Refused),
+                Err(e) => return Err(self.failed("writing", key, &e)),
+            }
         }
+        Ok(self.condition.get())
+    }
+
+    fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
+        let key = key_in(directory, &format!("{OWN}{}~{name}", self.attempt.run));
+        self.create(&key, b"")
     }
 
     fn remove(&self, key: &str) -> Result<(), Failure> {
@@ -195,14 +274,34 @@ impl Store for ObjectStore {
             .map_err(|e| self.failed("removing", key, &e))
     }
 
+    fn own(&self, directory: &str) -> Result<Vec<Own>, Failure> {
+        let prefix = key_in(directory, OWN);
+        let listed = self
+            .handle
+            .block_on(self.operator.list(&prefix))
+            .map_err(|e| self.failed("listing", &prefix, &e))?;
+        Ok(listed
+            .into_iter()
+            .filter(|e| e.metadata().is_file())
+            .map(|e| Own {
+                key: key_in(directory, e.name()),
+                modified: time(e.metadata()),
+                alive: None,
+            })
+            .collect())
+    }
+
     /// An upload that was not completed is no object, but its parts are kept. Where the store does
     /// not let them be listed, its own rule for incomplete uploads must remove them.
-    fn clean(&self, directory: &str) -> Result<u64, Failure> {
+    fn abort_uploads(
+        &self,
+        directory: &str,
+        dead: &(dyn Fn(&OpenUpload) -> bool + Sync),
+    ) -> Result<u64, Failure> {
         let Some(uploads) = &self.uploads else {
             return Ok(0);
         };
-        let own = format!("-{}.sql", run_suffix(&self.attempt.run));
-        let aborted = self.handle.block_on(uploads.abort_dead(directory, &own));
+        let aborted = self.handle.block_on(uploads.abort_dead(directory, dead));
         Ok(aborted.unwrap_or_else(|said| {
             tracing::warn!(
                 "uploads that were never completed can't be looked for in {}: allow s3:ListBucketMultipartUploads, s3:ListMultipartUploadParts and s3:AbortMultipartUpload, or set a lifecycle rule for them; it said: {said}",
@@ -215,6 +314,11 @@ impl Store for ObjectStore {
     fn keep_alive(&self) {}
 }
 
+fn time(metadata: &opendal::Metadata) -> Option<DateTime<Utc>> {
+    let seconds = metadata.last_modified()?.into_inner().as_second();
+    DateTime::from_timestamp(seconds, 0)
+}
+
 async fn stream(operator: &Operator, key: &str) -> opendal::Result<BufferStream> {
     operator.reader(key).await?.into_stream(..).await
 }
@@ -222,7 +326,10 @@ async fn stream(operator: &Operator, key: &str) -> opendal::Result<BufferStream>
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
+    /// Stored, and removed unless it is published.
     Closed,
+    /// Stored, or there before: only what is read back tells.
+    Doubtful,
     Published,
 }
 
@@ -231,6 +338,7 @@ struct ObjectUpload {
     handle: Handle,
     place: String,
     key: String,
+    condition: Known,
     limits: Limits,
     part: u64,
     sent: u64,
@@ -253,7 +361,7 @@ impl ObjectUpload {
             let open = self
                 .operator
                 .writer_with(&self.key)
-                .if_not_exists(true)
+                .if_not_exists(self.condition.get() != Condition::Refused)
                 .chunk(usize::try_from(self.part).unwrap_or(usize::MAX))
                 .concurrent(parallel);
             let writer = self
@@ -292,10 +400,31 @@ impl Upload for ObjectUpload {
 
     fn close(&mut self) -> Result<(), Failure> {
         let handle = self.handle.clone();
+        // What the store does not look at itself is looked at before.
+        if self.condition.get() != Condition::Kept {
+            let taken = handle.block_on(self.operator.exists(&self.key));
+            if taken.map_err(|e| self.failed("completing", &e))? {
+                return Err(Failure::store(
+                    "AlreadyExists",
+                    format!(
+                        "completing {} in {} failed: the object exists already; it is left alone: run again",
+                        self.key, self.place
+                    ),
+                ));
+            }
+        }
         let closed = handle.block_on(self.writer()?.close());
         match closed {
             Ok(_) => {
                 self.state = State::Closed;
+                Ok(())
+            }
+            // A first answer may have been lost, and the request sent again met what the first one made.
+            Err(e)
+                if e.kind() == ErrorKind::ConditionNotMatch
+                    && self.stored_size() == Some(self.sent) =>
+            {
+                self.state = State::Doubtful;
                 Ok(())
             }
             Err(e) => Err(self.failed("completing", &e)),
@@ -339,7 +468,7 @@ impl Drop for ObjectUpload {
             State::Closed => {
                 let _ = handle.block_on(self.operator.delete(&self.key));
             }
-            State::Published => {}
+            State::Doubtful | State::Published => {}
         }
     }
 }
@@ -382,6 +511,11 @@ fn failure(place: &str, doing: &str, key: &str, error: &opendal::Error) -> Failu
     let lower = text.to_lowercase();
     let (reason, remedy) = match error.kind() {
         ErrorKind::ConditionNotMatch => ("AlreadyExists", "the object exists already".to_owned()),
+        // S3's and Azure's words for an object that has to be brought back first.
+        _ if ["invalidobjectstate", "blobarchived"].iter().any(|w| lower.contains(w)) => (
+            ARCHIVED,
+            "the object is in an archive class: bring it back first".to_owned(),
+        ),
         ErrorKind::PermissionDenied => (
             "PermissionDenied",
             "the store refuses: check keys (spec.destination.s3.credentialsSecretRef) and that they may list, read, write and delete there".to_owned(),
@@ -400,6 +534,10 @@ fn failure(place: &str, doing: &str, key: &str, error: &opendal::Error) -> Failu
         _ if ["error sending request", "dns", "connect", "timeout", "timed out"].iter().any(|w| lower.contains(w)) => (
             "StoreUnreachable",
             "the store does not answer: check spec.destination.s3.endpoint, NetworkPolicy and certificates".to_owned(),
+        ),
+        _ if lower.contains("notimplemented") => (
+            "StoreFailed",
+            "the store does not know this request".to_owned(),
         ),
         _ => ("StoreFailed", "look at the store's health".to_owned()),
     };

@@ -8,6 +8,7 @@ use reqsign_aws_v4::{
 use reqsign_core::{Context, ProvideCredentialChain, Signer};
 use secrecy::ExposeSecret;
 
+use super::digest::Digesting;
 use super::uploads::Uploads;
 use super::{Attempt, ObjectStore};
 use crate::failure::Failure;
@@ -23,6 +24,36 @@ const REGION: &str = "us-east-1";
 /// The settings make no client.
 pub(super) fn open(s3: &S3, attempt: Attempt) -> Result<ObjectStore, Failure> {
     let region = s3.region.as_deref().unwrap_or(REGION);
+    // What is small has to be readable at once: it has the bucket's own class.
+    let small = operator(builder(s3, region))?;
+    let operator = operator(match &s3.storage_class {
+        Some(class) => builder(s3, region).default_storage_class(class),
+        None => builder(s3, region),
+    })?;
+    let transport = transport(s3.ca.as_deref())?;
+    let uploads = Uploads::new(
+        signer(s3, region),
+        transport.clone(),
+        bucket_url(s3, region),
+        &s3.prefix,
+    );
+    let digesting = HttpTransporter::new(Digesting(transport));
+    let context = operator
+        .base_context()
+        .with_http_transport(digesting.clone());
+    let small_context = small.base_context().with_http_transport(digesting);
+    let place = match &s3.endpoint {
+        Some(endpoint) => format!("bucket {} at {endpoint}", s3.bucket),
+        None => format!("bucket {} ({region})", s3.bucket),
+    };
+    Ok(
+        ObjectStore::new(operator.with_context(context), place, attempt)
+            .with_small(small.with_context(small_context))
+            .with_uploads(uploads),
+    )
+}
+
+fn builder(s3: &S3, region: &str) -> opendal::services::S3 {
     let mut builder = opendal::services::S3::default()
         .bucket(&s3.bucket)
         .root(&format!("/{}", s3.prefix))
@@ -32,9 +63,6 @@ pub(super) fn open(s3: &S3, attempt: Attempt) -> Result<ObjectStore, Failure> {
     }
     if !s3.force_path_style && by_host_name(s3.endpoint.as_deref()) {
         builder = builder.enable_virtual_host_style();
-    }
-    if let Some(class) = &s3.storage_class {
-        builder = builder.default_storage_class(class);
     }
     if let Some((id, secret)) = &s3.keys {
         builder = builder
@@ -46,21 +74,11 @@ pub(super) fn open(s3: &S3, attempt: Attempt) -> Result<ObjectStore, Failure> {
             builder = builder.session_token(token.expose_secret());
         }
     }
-    let operator = Operator::new(builder)
-        .map_err(|e| Failure::settings(format!("spec.destination.s3: {e}")))?;
-    let transport = transport(s3.ca.as_deref())?;
-    let uploads = Uploads::new(
-        signer(s3, region),
-        transport.clone(),
-        bucket_url(s3, region),
-        &s3.prefix,
-    );
-    let context = operator.base_context().with_http_transport(transport);
-    let place = match &s3.endpoint {
-        Some(endpoint) => format!("bucket {} at {endpoint}", s3.bucket),
-        None => format!("bucket {} ({region})", s3.bucket),
-    };
-    Ok(ObjectStore::new(operator.with_context(context), place, attempt).with_uploads(uploads))
+    builder
+}
+
+fn operator(builder: opendal::services::S3) -> Result<Operator, Failure> {
+    Operator::new(builder).map_err(|e| Failure::settings(format!("spec.destination.s3: {e}")))
 }
 
 /// Signs with the same credentials as the operator.

@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Handle;
 
 use super::temporary::{self, OWN};
-use super::{Attempt, Entry, Store, Upload, key_in};
+use super::{Attempt, Entry, Own, Store, Upload, key_in};
 use crate::failure::Failure;
 
 /// Connecting and logging in take no longer.
@@ -444,8 +444,8 @@ impl SftpStore {
         })
     }
 
-    /// Files of a directory, own temporaries and all.
-    fn entries(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
+    /// Files of a directory, own temporaries and all, with the time of their last change.
+    fn entries(&self, directory: &str) -> Result<Vec<(Entry, Option<DateTime<Utc>>)>, Failure> {
         let connection = self.connection()?;
         let listed = self
             .inner
@@ -456,16 +456,23 @@ impl SftpStore {
             Err(e) if gone(&e) => return Ok(vec![]),
             Err(e) => return Err(self.failed("listing", directory, &e)),
         };
-        let mut found: Vec<Entry> = listed
+        let mut found: Vec<_> = listed
             .filter(|e| !e.file_type().is_dir())
-            .map(|e| Entry {
-                key: key_in(directory, &e.file_name()),
-                size: e.metadata().size.unwrap_or(0),
+            .map(|e| {
+                let entry = Entry {
+                    key: key_in(directory, &e.file_name()),
+                    size: e.metadata().size.unwrap_or(0),
+                };
+                (entry, time(e.metadata().mtime))
             })
             .collect();
-        found.sort_by(|a, b| a.key.cmp(&b.key));
+        found.sort_by(|a, b| a.0.key.cmp(&b.0.key));
         Ok(found)
     }
+}
+
+fn time(seconds: Option<u32>) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(i64::from(seconds?), 0)
 }
 
 async fn create(sftp: &SftpSession, path: &str) -> Result<File, SftpError> {
@@ -513,9 +520,8 @@ impl Store for SftpStore {
     }
 
     fn list(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
-        let mut found = self.entries(directory)?;
-        found.retain(|e| !name(&e.key).starts_with('.'));
-        Ok(found)
+        let found = self.entries(directory)?.into_iter().map(|(entry, _)| entry);
+        Ok(found.filter(|e| !name(&e.key).starts_with('.')).collect())
     }
 
     fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {
@@ -525,9 +531,7 @@ impl Store for SftpStore {
             .handle
             .block_on(connection.sftp.metadata(self.path(key)));
         let found = found.map_err(|e| self.failed("reading", key, &e))?;
-        Ok(found
-            .mtime
-            .and_then(|s| DateTime::from_timestamp(i64::from(s), 0)))
+        Ok(time(found.mtime))
     }
 
     fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
@@ -538,26 +542,36 @@ impl Store for SftpStore {
         self.write_whole(key, content)
     }
 
+    fn create(&self, key: &str, content: &[u8]) -> Result<bool, Failure> {
+        self.make_directories(key)?;
+        let connection = self.connection()?;
+        let flags = OpenFlags::CREATE | OpenFlags::EXCLUDE | OpenFlags::WRITE;
+        let path = self.path(key);
+        let made = self.inner.handle.block_on(async {
+            if exists(&connection.sftp, &path).await? {
+                return Ok(false);
+            }
+            let opened = connection.sftp.open_with_flags(path.clone(), flags).await;
+            let mut file = match opened {
+                Ok(file) => file,
+                Err(_) if exists(&connection.sftp, &path).await? => return Ok(false),
+                Err(e) => return Err(e),
+            };
+            file.write_all(content).await?;
+            file.flush().await?;
+            file.sync_all().await?;
+            file.close().await?;
+            Ok(true)
+        });
+        made.map_err(|e: SftpError| self.failed("writing", key, &e))
+    }
+
     fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
         let key = key_in(
             directory,
             &format!("{OWN}{}~{name}", self.inner.attempt.run),
         );
-        self.make_directories(&key)?;
-        let connection = self.connection()?;
-        let flags = OpenFlags::CREATE | OpenFlags::EXCLUDE | OpenFlags::WRITE;
-        let made = self.inner.handle.block_on(async {
-            if exists(&connection.sftp, &self.path(&key)).await? {
-                return Ok(false);
-            }
-            let file = connection
-                .sftp
-                .open_with_flags(self.path(&key), flags)
-                .await?;
-            file.close().await?;
-            Ok(true)
-        });
-        made.map_err(|e: SftpError| self.failed("writing", &key, &e))
+        self.create(&key, b"")
     }
 
     fn remove(&self, key: &str) -> Result<(), Failure> {
@@ -572,15 +586,16 @@ impl Store for SftpStore {
         }
     }
 
-    fn clean(&self, directory: &str) -> Result<u64, Failure> {
-        let mut removed = 0;
-        for entry in self.entries(directory)? {
-            if temporary::is_dead(&self.inner.attempt, name(&entry.key)) {
-                self.remove(&entry.key)?;
-                removed += 1;
-            }
-        }
-        Ok(removed)
+    fn own(&self, directory: &str) -> Result<Vec<Own>, Failure> {
+        let found = self.entries(directory)?.into_iter();
+        Ok(found
+            .filter(|(e, _)| name(&e.key).starts_with(OWN))
+            .map(|(e, modified)| Own {
+                key: e.key,
+                modified,
+                alive: None,
+            })
+            .collect())
     }
 
     fn keep_alive(&self) {}

@@ -11,8 +11,8 @@ use reqsign_aws_v4::Credential;
 use reqsign_core::{Context, OsEnv, Signer};
 use reqsign_file_read_tokio::TokioFileRead;
 
-/// An upload of another run is dead when its last part is so old; no store call takes so long.
-const DEAD_AFTER_HOURS: i64 = 6;
+use super::OpenUpload;
+
 /// What the body of an empty request hashes to, as S3 wants it said.
 const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
@@ -53,24 +53,39 @@ impl Uploads {
         }
     }
 
-    /// Aborts the uploads in `directory` that this run's dead attempts left (`own` is in their
-    /// names), and those of other runs that had no part for hours; gives their number.
+    /// Aborts the uploads at or below `directory` that `dead` picks; gives their number.
     ///
     /// # Errors
     /// What the store said.
-    pub(super) async fn abort_dead(&self, directory: &str, own: &str) -> Result<u64, String> {
-        let path = [self.prefix.as_str(), directory]
-            .into_iter()
-            .filter(|p| !p.is_empty())
-            .fold(String::new(), |path, part| format!("{path}{part}/"));
+    pub(super) async fn abort_dead(
+        &self,
+        directory: &str,
+        dead: &(dyn Fn(&OpenUpload) -> bool + Sync),
+    ) -> Result<u64, String> {
+        let below = |path: &str| match path {
+            "" => String::new(),
+            path => format!("{path}/"),
+        };
+        let root = below(&self.prefix);
+        let path = format!("{root}{}", below(directory));
         let mut aborted = 0;
-        for open in self.open(&path).await? {
-            // Strangers' uploads, and those of objects further down, are not ours.
-            let name = open.key.strip_prefix(&path).unwrap_or_default();
-            if name.contains('/') || !name.contains(".sql") {
+        let (found, now) = self.open(&path).await?;
+        for open in found {
+            let Some(key) = open.key.strip_prefix(&root) else {
+                continue;
+            };
+            let mut upload = OpenUpload {
+                key: key.to_owned(),
+                begun: open.initiated,
+                touched: open.initiated,
+                now,
+            };
+            // Whose last part is asked for only where the begin does not say that it is young.
+            if !dead(&upload) {
                 continue;
             }
-            if name.contains(own) || self.is_dead(&open).await? {
+            upload.touched = self.last_part(&open).await?.max(open.initiated);
+            if dead(&upload) {
                 tracing::info!(
                     key = open.key,
                     "aborting an upload that was never completed"
@@ -82,12 +97,13 @@ impl Uploads {
         Ok(aborted)
     }
 
-    async fn open(&self, prefix: &str) -> Result<Vec<Open>, String> {
+    /// Open uploads of keys that begin so, and the store's time.
+    async fn open(&self, prefix: &str) -> Result<(Vec<Open>, Option<DateTime<Utc>>), String> {
         let mut found = vec![];
         let mut marker = String::new();
         loop {
             let query = format!("uploads=&prefix={}{marker}", encode(prefix));
-            let (text, _) = self.send(Method::GET, "", &query).await?;
+            let (text, now) = self.send(Method::GET, "", &query).await?;
             let page = uploads(&text)?;
             found.extend(page.open);
             match page.next {
@@ -98,30 +114,25 @@ impl Uploads {
                         encode(&id)
                     );
                 }
-                None => return Ok(found),
+                None => return Ok((found, now)),
             }
         }
     }
 
-    /// By the store's own clock.
-    async fn is_dead(&self, open: &Open) -> Result<bool, String> {
+    /// When the youngest part was written.
+    async fn last_part(&self, open: &Open) -> Result<Option<DateTime<Utc>>, String> {
         let query = format!("max-parts=1000&uploadId={}", encode(&open.id));
-        let mut last = open.initiated;
+        let mut last = None;
         let mut marker = String::new();
         loop {
-            let (text, now) = self
+            let (text, _) = self
                 .send(Method::GET, &open.key, &format!("{query}{marker}"))
                 .await?;
-            let old =
-                |t: DateTime<Utc>| now.is_some_and(|n| (n - t).num_hours() >= DEAD_AFTER_HOURS);
             let page = parts(&text)?;
             last = last.max(page.last);
-            if !last.is_some_and(old) {
-                return Ok(false);
-            }
             match page.next {
                 Some(next) => marker = format!("&part-number-marker={}", encode(&next)),
-                None => return Ok(true),
+                None => return Ok(last),
             }
         }
     }

@@ -5,23 +5,32 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use rustix::fs::{CWD, RenameFlags, Timespec, Timestamps, UTIME_NOW};
+use rustix::fs::{CWD, FlockOperation, RenameFlags, Timespec, Timestamps, UTIME_NOW};
 
 use chrono::{DateTime, Utc};
 
 use super::flusher::{Flusher, ReadBack, past_cache};
-use super::{Attempt, Entry, Store, Upload, key_in};
+use super::temporary::OWN;
+use super::{Attempt, Entry, Own, Store, Upload, key_in};
 use crate::failure::Failure;
 use crate::pipeline::Stored;
 use crate::verify;
 
-/// Temporaries and marks of the runner begin so; listings leave them out.
-const OWN: &str = ".backup-runner.";
-/// A live attempt touches its temporary every few seconds; one untouched for so long is dead.
-const DEAD_AFTER_SECONDS: i64 = 15 * 60;
-/// Marks are kept for so long.
-const MARK_SECONDS: i64 = 7 * 24 * 3600;
+/// A live attempt touches its files every few seconds; one untouched for so long is dead.
+const DEAD_AFTER: Duration = Duration::from_secs(15 * 60);
+/// Magic numbers of file systems that one machine alone mounts: there a lock tells for certain
+/// whether its holder lives. Network file systems may keep locks to one machine.
+const LOCAL: [i64; 7] = [
+    0xef53,      // ext2, ext3, ext4
+    0x5846_5342, // xfs
+    0x9123_683e, // btrfs
+    0x0102_1994, // tmpfs
+    0xf2f5_2010, // f2fs
+    0x2fc1_2fc1, // zfs
+    OVERLAYFS,
+];
 /// Magic number of overlayfs: the root of a container, which dies with it.
 const OVERLAYFS: i64 = 0x794c_7630;
 
@@ -31,6 +40,10 @@ pub struct VolumeStore {
     attempt: Attempt,
     /// Every temporary of this attempt: a split archive has several.
     temporaries: Mutex<Vec<PathBuf>>,
+    /// This attempt's claims, locked as long as it lives.
+    claims: Mutex<Vec<(PathBuf, File)>>,
+    /// The file system is of one machine alone.
+    local: bool,
 }
 
 impl VolumeStore {
@@ -61,7 +74,8 @@ impl VolumeStore {
             ));
         }
         #[allow(clippy::unnecessary_cast, reason = "the type differs by architecture")]
-        if rustix::fs::statfs(root).is_ok_and(|fs| fs.f_type as i64 == OVERLAYFS) {
+        let kind = rustix::fs::statfs(root).map_or(0, |fs| fs.f_type as i64);
+        if kind == OVERLAYFS {
             return Err(Failure::store(
                 "NotOnVolume",
                 format!(
@@ -74,6 +88,8 @@ impl VolumeStore {
             root: root.to_owned(),
             attempt,
             temporaries: Mutex::default(),
+            claims: Mutex::default(),
+            local: LOCAL.contains(&kind),
         })
     }
 
@@ -94,23 +110,67 @@ impl VolumeStore {
             .map_err(|e| failure("creating directory", path, &e))
     }
 
-    fn is_dead(&self, name: &str, age_seconds: i64) -> bool {
-        let Some(rest) = name.strip_prefix(OWN) else {
-            return false;
-        };
-        let Some(rest) = rest.strip_suffix(".tmp") else {
-            return age_seconds > MARK_SECONDS;
-        };
-        let mut parts = rest.split('~');
-        let (run, pod, nonce) = (parts.next(), parts.next(), parts.next());
-        if nonce == Some(self.attempt.nonce.as_str()) {
-            return false;
+    /// Whether the process that made this file lives: it holds a lock on it.
+    fn alive(&self, path: &Path) -> Option<bool> {
+        if !self.local {
+            return None;
         }
-        // One container runs at a time in a pod, and one pod at a time in a run.
-        run == Some(self.attempt.run.as_str())
-            || pod == Some(self.attempt.pod.as_str())
-            || age_seconds > DEAD_AFTER_SECONDS
+        let file = File::open(path).ok()?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Some(false),
+            Err(rustix::io::Errno::WOULDBLOCK) => Some(true),
+            Err(_) => None,
+        }
     }
+
+    /// Writes a file under a temporary name and gives it its own by `name`.
+    fn write_whole(
+        &self,
+        key: &str,
+        content: &[u8],
+        name: fn(&Path, &Path) -> io::Result<bool>,
+    ) -> Result<bool, Failure> {
+        let target = self.path(key);
+        let directory = target.parent().unwrap_or(&self.root).to_owned();
+        self.make_directory(&directory)?;
+        let temporary = directory.join(format!("{}.json.tmp", self.temporary_name()));
+        let write = || -> io::Result<(File, bool)> {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o640)
+                .open(&temporary)?;
+            lock(&file);
+            file.write_all(content)?;
+            file.sync_all()?;
+            let named = name(&temporary, &target)?;
+            sync_directory(&directory)?;
+            Ok((file, named))
+        };
+        let written = write();
+        if !matches!(written, Ok((_, true))) {
+            let _ = std::fs::remove_file(&temporary);
+        }
+        let (file, named) = written.map_err(|e| failure("writing", &target, &e))?;
+        if named && key.ends_with(".claim") {
+            self.claims
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((target, file));
+        }
+        Ok(named)
+    }
+}
+
+/// Held as long as the file is open: who can't take it knows that its holder lives.
+fn lock(file: &File) {
+    // Where there are no locks the time of the last change has to do.
+    let _ = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
+}
+
+fn rename(from: &Path, to: &Path) -> io::Result<bool> {
+    std::fs::rename(from, to).map(|()| true)
 }
 
 impl Store for VolumeStore {
@@ -137,6 +197,7 @@ impl Store for VolumeStore {
             .mode(0o640)
             .open(&temporary)
             .map_err(|e| failure("creating", &temporary, &e))?;
+        lock(&file);
         temporaries.push(temporary.clone());
         let flusher =
             Flusher::start(&file, &temporary).map_err(|e| failure("opening", &temporary, &e))?;
@@ -183,26 +244,15 @@ impl Store for VolumeStore {
     }
 
     fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure> {
-        let target = self.path(key);
-        let directory = target.parent().unwrap_or(&self.root).to_owned();
-        self.make_directory(&directory)?;
-        let temporary = directory.join(format!("{}.json.tmp", self.temporary_name()));
-        let write = || -> io::Result<()> {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o640)
-                .open(&temporary)?;
-            file.write_all(content)?;
-            file.sync_all()?;
-            std::fs::rename(&temporary, &target)?;
-            sync_directory(&directory)
-        };
-        write().map_err(|e| {
-            let _ = std::fs::remove_file(&temporary);
-            failure("writing", &target, &e)
-        })
+        self.write_whole(key, content, rename).map(|_| ())
+    }
+
+    fn create(&self, key: &str, content: &[u8]) -> Result<bool, Failure> {
+        self.write_whole(key, content, rename_if_absent)
+    }
+
+    fn publishes_alone(&self) -> bool {
+        true
     }
 
     fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
@@ -229,31 +279,36 @@ impl Store for VolumeStore {
         }
     }
 
-    fn clean(&self, directory: &str) -> Result<u64, Failure> {
+    fn own(&self, directory: &str) -> Result<Vec<Own>, Failure> {
         let path = self.path(directory);
-        // The volume's own clock decides, not ours: a file made now says what time it has.
-        let Ok(now) = self.volume_time(&path) else {
-            return Ok(0);
-        };
-        let mut removed = 0;
-        for (name, metadata) in files(&path)? {
-            if self.is_dead(&name, now - metadata.mtime()) {
-                match std::fs::remove_file(path.join(&name)) {
-                    Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                        return Err(failure("removing", &path.join(&name), &e));
-                    }
-                    _ => removed += 1,
-                }
-            }
-        }
-        Ok(removed)
+        Ok(files(&path)?
+            .into_iter()
+            .filter(|(name, metadata)| metadata.is_file() && name.starts_with(OWN))
+            .map(|(name, metadata)| Own {
+                alive: self.alive(&path.join(&name)),
+                key: key_in(directory, &name),
+                modified: DateTime::from_timestamp(metadata.mtime(), 0),
+            })
+            .collect())
+    }
+
+    fn dead_after(&self) -> Duration {
+        DEAD_AFTER
     }
 
     fn keep_alive(&self) {
         let temporaries = self
             .temporaries
             .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let claims: Vec<PathBuf> = self
+            .claims
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .map(|(path, _)| path.clone())
+            .collect();
         let now = Timespec {
             tv_sec: 0,
             tv_nsec: UTIME_NOW,
@@ -262,25 +317,10 @@ impl Store for VolumeStore {
             last_access: now,
             last_modification: now,
         };
-        for path in temporaries.iter() {
+        for path in temporaries.iter().chain(&claims) {
             // A temporary that was just published is gone; that is no matter.
             let _ = rustix::fs::utimensat(CWD, path, &times, rustix::fs::AtFlags::empty());
         }
-    }
-}
-
-impl VolumeStore {
-    fn volume_time(&self, directory: &Path) -> io::Result<i64> {
-        let path = directory.join(format!("{}.now.tmp", self.temporary_name()));
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o640)
-            .open(&path)?;
-        let time = file.metadata().map(|m| m.mtime());
-        let _ = std::fs::remove_file(&path);
-        time
     }
 }
 
@@ -350,6 +390,11 @@ impl Upload for VolumeUpload {
                 .map_err(|e| io::Error::other(failure("reading back", &self.target, &e))),
             None => verify::measure(self.read_back().map_err(io::Error::other)?),
         }
+    }
+
+    fn rename(&mut self, name: &str) -> bool {
+        self.target = self.directory.join(name);
+        true
     }
 
     fn publish(&mut self) -> Result<bool, Failure> {
@@ -526,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_attempts_are_cleaned_and_live_ones_left() {
+    fn t1_a_lock_tells_who_lives() {
         let root = tempfile::tempdir().unwrap();
         let d = root.path().join("d");
         std::fs::create_dir(&d).unwrap();
@@ -543,9 +588,14 @@ mod tests {
         write("r-9", "p9", "dead", 3600);
         let live = write("r-8", "p8", "live", 60);
         std::fs::write(d.join("user.tmp"), "x").unwrap();
-        let cleaned = store(root.path(), "r-1", "p2", "new").clean("d").unwrap();
-        assert_eq!(cleaned, 3);
-        assert_eq!(names(&d), [live, "user.tmp".into()]);
+        // Its lock went with its process, as that of all the others, which hold none here.
+        let held = File::open(d.join(&live)).unwrap();
+        lock(&held);
+        let found = store(root.path(), "r-1", "p2", "new").own("d").unwrap();
+        let alive: Vec<_> = found.iter().filter(|o| o.alive == Some(true)).collect();
+        assert_eq!(alive.len(), 1, "{found:?}");
+        assert_eq!(alive[0].key, format!("d/{live}"));
+        assert_eq!(found.len(), 4);
     }
 
     #[test]

@@ -4,8 +4,9 @@
 use std::io::{self, Read};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
-use reqwest::header::CONTENT_LENGTH;
+use reqwest::header::{CONTENT_LENGTH, IF_NONE_MATCH};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::Handle;
@@ -13,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::temporary::{self, OWN};
-use super::{Attempt, Entry, Store, Upload};
+use super::{Attempt, Entry, Own, Store, Upload, key_in};
 use crate::failure::Failure;
 
 /// Chunks between the archive and the connection.
@@ -172,7 +173,7 @@ impl WebdavStore {
         Ok(())
     }
 
-    fn entries(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
+    fn entries(&self, directory: &str) -> Result<Vec<Listed>, Failure> {
         let request = self
             .request("PROPFIND", &format!("{directory}/"))?
             .header("Depth", "1");
@@ -185,27 +186,16 @@ impl WebdavStore {
             .handle
             .block_on(answer.text())
             .map_err(|e| self.unreachable("listing", directory, &e))?;
-        let mut found: Vec<Entry> = parse(&text)
-            .map_err(|e| {
-                Failure::store(
-                    "StoreFailed",
-                    format!(
-                        "listing {directory} on {} failed: its answer is no WebDAV: {e}",
-                        self.place()
-                    ),
-                )
-            })?
-            .into_iter()
-            .map(|(name, size)| Entry {
-                key: if directory.is_empty() {
-                    name
-                } else {
-                    format!("{directory}/{name}")
-                },
-                size,
-            })
-            .collect();
-        found.sort_by(|a, b| a.key.cmp(&b.key));
+        let mut found = parse(&text).map_err(|e| {
+            Failure::store(
+                "StoreFailed",
+                format!(
+                    "listing {directory} on {} failed: its answer is no WebDAV: {e}",
+                    self.place()
+                ),
+            )
+        })?;
+        found.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(found)
     }
 
@@ -253,15 +243,23 @@ impl Store for WebdavStore {
     }
 
     fn list(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
-        let mut found = self.entries(directory)?;
-        found.retain(|e| {
-            !e.key
-                .rsplit('/')
-                .next()
-                .unwrap_or_default()
-                .starts_with('.')
-        });
-        Ok(found)
+        let found = self.entries(directory)?.into_iter();
+        Ok(found
+            .filter(|e| !e.name.starts_with('.'))
+            .map(|e| Entry {
+                key: key_in(directory, &e.name),
+                size: e.size,
+            })
+            .collect())
+    }
+
+    fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {
+        let (directory, name) = key.rsplit_once('/').unwrap_or(("", key));
+        let found = self.entries(directory)?;
+        Ok(found
+            .into_iter()
+            .find(|e| e.name == name)
+            .and_then(|e| e.modified))
     }
 
     fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
@@ -278,13 +276,28 @@ impl Store for WebdavStore {
         self.expect_good("writing", key, &answer)
     }
 
-    fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
-        let key = format!("{directory}/{OWN}{}~{name}", self.attempt.run);
-        let answer = self.send("reading", &key, self.request("HEAD", &key)?)?;
+    fn create(&self, key: &str, content: &[u8]) -> Result<bool, Failure> {
+        let answer = self.send("reading", key, self.request("HEAD", key)?)?;
         if answer.status().is_success() {
             return Ok(false);
         }
-        self.put(&key, b"").map(|()| true)
+        self.make_collections(key)?;
+        // Most servers pass over the condition; where one knows it, it closes the gap.
+        let request = self
+            .request("PUT", key)?
+            .header(IF_NONE_MATCH, "*")
+            .header(CONTENT_LENGTH, content.len())
+            .body(content.to_vec());
+        let answer = self.send("writing", key, request)?;
+        if answer.status() == StatusCode::PRECONDITION_FAILED {
+            return Ok(false);
+        }
+        self.expect_good("writing", key, &answer).map(|()| true)
+    }
+
+    fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
+        let key = key_in(directory, &format!("{OWN}{}~{name}", self.attempt.run));
+        self.create(&key, b"")
     }
 
     fn remove(&self, key: &str) -> Result<(), Failure> {
@@ -295,16 +308,16 @@ impl Store for WebdavStore {
         self.expect_good("removing", key, &answer)
     }
 
-    fn clean(&self, directory: &str) -> Result<u64, Failure> {
-        let mut removed = 0;
-        for entry in self.entries(directory)? {
-            let name = entry.key.rsplit('/').next().unwrap_or_default();
-            if temporary::is_dead(&self.attempt, name) {
-                self.remove(&entry.key)?;
-                removed += 1;
-            }
-        }
-        Ok(removed)
+    fn own(&self, directory: &str) -> Result<Vec<Own>, Failure> {
+        let found = self.entries(directory)?.into_iter();
+        Ok(found
+            .filter(|e| e.name.starts_with(OWN))
+            .map(|e| Own {
+                key: key_in(directory, &e.name),
+                modified: e.modified,
+                alive: None,
+            })
+            .collect())
     }
 
     fn keep_alive(&self) {}
@@ -426,12 +439,21 @@ impl Read for Body {
     }
 }
 
-/// Names and sizes of the files of a multistatus.
-fn parse(text: &str) -> Result<Vec<(String, u64)>, String> {
+/// A file of a multistatus.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Listed {
+    name: String,
+    size: u64,
+    modified: Option<DateTime<Utc>>,
+}
+
+/// The files of a multistatus.
+fn parse(text: &str) -> Result<Vec<Listed>, String> {
     use quick_xml::events::Event;
     let mut reader = quick_xml::Reader::from_str(text);
     let mut found = vec![];
-    let (mut href, mut size, mut collection) = (String::new(), 0, false);
+    let (mut href, mut collection) = (String::new(), false);
+    let mut file = Listed::default();
     let mut element = String::new();
     let mut seen = false;
     loop {
@@ -441,7 +463,10 @@ fn parse(text: &str) -> Result<Vec<(String, u64)>, String> {
                 element = e.local_name().into_inner().to_owned();
                 match element.as_str() {
                     "multistatus" => seen = true,
-                    "response" => (href, size, collection) = (String::new(), 0, false),
+                    "response" => {
+                        (href, collection) = (String::new(), false);
+                        file = Listed::default();
+                    }
                     "collection" => collection = true,
                     _ => {}
                 }
@@ -451,7 +476,13 @@ fn parse(text: &str) -> Result<Vec<(String, u64)>, String> {
                 let value = t.trim().to_owned();
                 match element.as_str() {
                     "href" => href.push_str(&value),
-                    "getcontentlength" if !value.is_empty() => size = value.parse().unwrap_or(0),
+                    "getcontentlength" if !value.is_empty() => {
+                        file.size = value.parse().unwrap_or(0);
+                    }
+                    "getlastmodified" => {
+                        let time = DateTime::parse_from_rfc2822(&value);
+                        file.modified = time.ok().map(|t| t.to_utc());
+                    }
                     _ => {}
                 }
             }
@@ -463,7 +494,10 @@ fn parse(text: &str) -> Result<Vec<(String, u64)>, String> {
                         .rsplit('/')
                         .next()
                         .unwrap_or_default();
-                    found.push((unescape(name), size));
+                    found.push(Listed {
+                        name: unescape(name),
+                        ..std::mem::take(&mut file)
+                    });
                 }
             }
             _ => {}
@@ -508,9 +542,14 @@ mod tests {
     fn a_multistatus_gives_files_and_no_collections() {
         let text = r#"<?xml version="1.0"?><D:multistatus xmlns:D="DAV:">
 <D:response><D:href>/b/</D:href><D:propstat><D:prop><D:resourcetype><D:collection xmlns:D="DAV:"/></D:resourcetype></D:prop></D:propstat></D:response>
-<D:response><D:href>/b/a%20b.tar</D:href><D:propstat><D:prop><D:getcontentlength>12</D:getcontentlength><D:resourcetype></D:resourcetype></D:prop></D:propstat></D:response>
+<D:response><D:href>/b/a%20b.tar</D:href><D:propstat><D:prop><D:getcontentlength>12</D:getcontentlength><D:getlastmodified>Wed, 15 Jan 2025 10:30:00 GMT</D:getlastmodified><D:resourcetype></D:resourcetype></D:prop></D:propstat></D:response>
 </D:multistatus>"#;
-        assert_eq!(parse(text).unwrap(), [("a b.tar".to_owned(), 12)]);
+        let expected = Listed {
+            name: "a b.tar".into(),
+            size: 12,
+            modified: crds::time::parse_rfc3339("2025-01-15T10:30:00Z"),
+        };
+        assert_eq!(parse(text).unwrap(), [expected]);
         assert!(parse("<html>no</html>").is_err());
     }
 }

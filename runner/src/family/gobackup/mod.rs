@@ -19,8 +19,9 @@ use crds::report::{EndpointKind, exit};
 use crds::run::{Artefact, SPEC_ENV};
 
 use super::settings::Family;
+use super::state::Archive;
 use super::storages::{self, Delivered, Target};
-use super::{process, retention, scripts, state};
+use super::{process, scripts, state};
 use crate::failure::Failure;
 use crate::pipeline::Stored;
 use crate::report::Ticker;
@@ -61,7 +62,7 @@ pub(super) fn run(context: &Context, family: &Family, work: &Path) -> Result<(),
     context.reporter.phase("ReadingBack");
     let checked = check_all(context, family, targets, home.made(), failed, lost);
     let delivered = checked?;
-    retention::apply(context, family, &delivered);
+    super::prune(context, family, delivered);
     Ok(())
 }
 
@@ -322,7 +323,14 @@ fn check_one(
         bytes: made.bytes,
         sha256: made.sha256.clone(),
     };
-    state::record(context, &target, &key, &[], &content.members, &stored)?;
+    let archive = Archive {
+        key: &key,
+        parts: &[],
+        members: &content.members,
+        stored: &stored,
+        read_back: true,
+    };
+    state::record(context, &target, &archive)?;
     let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let raw: u64 = content.members.iter().map(super::Member::bytes).sum();
     let sql =
@@ -340,6 +348,7 @@ fn check_one(
         keep: target.keep,
         path: target.path,
         store: target.store,
+        read_back: true,
     }))
 }
 
