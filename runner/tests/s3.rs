@@ -7,10 +7,10 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use common::s3::{
-    FakeS3, Fault, begin_upload, get, has_part, list, make_bucket, moto, open_uploads, with_bucket,
-};
-use common::{MariaDb, Runner, fixture};
+use common::fake_s3::{FakeS3, Fault};
+use common::family::{Family, storage};
+use common::s3::{begin_upload, get, has_part, list, make_bucket, moto, open_uploads, with_bucket};
+use common::{Finished, MariaDb, Runner, fixture};
 use serde_json::json;
 
 const KEY: &str = "pre/fix/ns1/MysqlBackup/shop/20250115T103000Z-28950870.sql";
@@ -222,4 +222,332 @@ fn a_bucket_that_does_not_exist_and_a_store_that_is_not_there() {
     runner
         .run()
         .assert_failed(4, "StoreUnreachable", &["endpoint"]);
+}
+
+fn whole_dump(fake: &FakeS3) -> Finished {
+    let more = json!({"compression": {"type": "none"}});
+    with_bucket(Runner::new(large()), RUN, &fake.url, "backups", more).run()
+}
+
+/// A Backup that stores in the fake.
+fn archive(fake: &FakeS3) -> Family {
+    let mut family = Family::new();
+    let fields = json!({
+        "family": "s3", "bucket": "backups", "region": "us-east-1", "endpoint": fake.url, "forcePathStyle": true,
+        "maxRetries": 3, "accessKeyId": family.secret("id", "AKIDEXAMPLE"),
+        "secretAccessKey": family.secret("key", "S3cr3t-marker-of-the-store"),
+    });
+    family.add("storages", storage("bucket", "s3", "arch", fields));
+    family
+}
+
+#[test]
+fn t2_a_manifest_that_came_out_otherwise_is_written_again_or_fails_the_run() {
+    let fake = FakeS3::start(Fault::TruncatesOnce);
+    let runner = with_bucket(Runner::new(fixture()), RUN, &fake.url, "backups", json!({}));
+    runner.run().assert_good();
+    let text = fake.get(&format!("{KEY}.zst.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(manifest["readBack"], json!(true));
+    let done = archive(&fake).run("nightly-28950870");
+    done.assert_good();
+    let records: Vec<String> = fake
+        .keys()
+        .into_iter()
+        .filter(|k| k.starts_with("arch/.gobackup-state/"))
+        .collect();
+    assert_eq!(records.len(), 1);
+    serde_json::from_slice::<serde_json::Value>(&fake.get(&records[0]).unwrap()).unwrap();
+
+    let fake = FakeS3::start(Fault::FlipsAlways);
+    let runner = with_bucket(Runner::new(fixture()), RUN, &fake.url, "backups", json!({}));
+    let words = &["not what was written, twice", ".json"];
+    runner.run().assert_failed(5, "ReadBackDiffers", words);
+    let done = archive(&fake).run("nightly-28950870");
+    done.assert_failed(5, "ReadBackDiffers", &["Storage bucket", ".json"]);
+    assert_eq!(fake.keys(), [""; 0]);
+}
+
+#[test]
+fn t3_a_key_that_may_not_read_is_no_archive_class() {
+    for fault in [Fault::Forbidden, Fault::ForbiddenAndFlipped] {
+        let fake = FakeS3::start(fault);
+        whole_dump(&fake).assert_failed(4, "PermissionDenied", &["reading back"]);
+        archive(&fake).run("nightly-28950870").assert_failed(
+            4,
+            "PermissionDenied",
+            &["reading back"],
+        );
+        assert_eq!(fake.keys(), [""; 0], "{fault:?}");
+    }
+}
+
+#[test]
+fn t3_an_archive_class_is_good_for_both_kinds_and_removes_nothing() {
+    let fake = FakeS3::start(Fault::NoGet);
+    let keep = json!({"retention": {"keepLast": 1}});
+    for run in ["shop-28950868", "shop-28950869"] {
+        let runner = Runner::new(fixture());
+        let done = with_bucket(runner, run, &fake.url, "backups", keep.clone()).run();
+        done.assert_good();
+        assert_eq!(done.report.reason, "NotReadBack");
+        let warned = |w: &String| w.contains("retention was not applied");
+        assert!(done.report.warnings.iter().any(warned), "{:?}", done.report);
+    }
+    let stored = |below: &str| {
+        let keys = fake.keys().into_iter();
+        keys.filter(|k| k.starts_with(below) && !k.ends_with(".json"))
+            .count()
+    };
+    // Runs of the same slot: the second has a key of its own.
+    assert_eq!(stored("pre/fix/ns1/MysqlBackup/shop/"), 2);
+    for run in ["nightly-28950868", "nightly-28950869", "nightly-28950870"] {
+        let mut family = archive(&fake);
+        family.plan["storages"][0]["keep"] = json!(1);
+        let done = family.run(run);
+        done.assert_good();
+        assert_eq!(done.report.reason, "NotReadBack");
+        assert!(!done.report.artefacts[0].read_back);
+    }
+    assert_eq!(stored("arch/2"), 3);
+    // A retry takes what is there, and still does not call it read back.
+    let runner = Runner::new(fixture());
+    let again = with_bucket(runner, "shop-28950869", &fake.url, "backups", keep).run();
+    again.assert_good();
+    assert_eq!(again.report.reason, "NotReadBack");
+    assert_eq!(stored("pre/fix/ns1/MysqlBackup/shop/"), 2);
+}
+
+#[test]
+fn p1_a_store_without_conditional_writes_is_asked_before() {
+    let fake = FakeS3::start(Fault::RefusesCondition);
+    let done = whole_dump(&fake);
+    done.assert_good();
+    let warned: Vec<_> = done
+        .report
+        .warnings
+        .iter()
+        .filter(|w| w.contains("refuses requests with If-None-Match"))
+        .collect();
+    assert_eq!(warned.len(), 1, "{:?}", done.report.warnings);
+    assert_eq!(fake.keys(), [KEY.to_owned(), format!("{KEY}.json")]);
+    let done = archive(&fake).run("nightly-28950870");
+    done.assert_good();
+    assert!(done.report.warnings[0].contains("refuses requests with If-None-Match"));
+    let moved = FakeS3::start(Fault::IgnoresCondition);
+    let done = whole_dump(&moved);
+    done.assert_good();
+    assert!(
+        done.report
+            .warnings
+            .iter()
+            .any(|w| w.contains("ignores If-None-Match"))
+    );
+}
+
+#[test]
+fn p2_a_bucket_with_object_lock_gets_the_checksums_it_wants() {
+    let fake = FakeS3::start(Fault::WantsChecksums);
+    let done = whole_dump(&fake);
+    done.assert_good();
+    assert!(
+        done.report.stored_bytes.unwrap() > 20_000_000,
+        "not in parts"
+    );
+    archive(&fake).run("nightly-28950870").assert_good();
+}
+
+#[test]
+fn p2_a_completion_whose_answer_was_lost_is_found_by_reading_it_back() {
+    let fake = FakeS3::start(Fault::LosesAnswer);
+    with_bucket(Runner::new(fixture()), RUN, &fake.url, "backups", json!({}))
+        .run()
+        .assert_good();
+    archive(&fake).run("nightly-28950870").assert_good();
+}
+
+/// What attempts that were killed leave of each kind, and what only looks like it.
+#[test]
+fn r5_leftovers_of_dead_attempts_go_and_strangers_stay() {
+    let fake = FakeS3::start(Fault::None);
+    let dir = "pre/fix/ns1/MysqlBackup/shop";
+    let manifest = |key: &str, object: &str| {
+        json!({"schema": "batch.isekiro.com/manifest/v1", "key": key, "run": "shop-1", "startedAt": "2025-01-01T00:00:00Z",
+            "object": {"kind": "MysqlBackup", "namespace": "ns1", "name": object, "uid": "uid-1"}, "readBack": true})
+        .to_string()
+    };
+    let lone = |object: &str| {
+        manifest(
+            "ns1/MysqlBackup/shop/20250101T000000Z-00000001.sql.zst",
+            object,
+        )
+    };
+    let dead = [
+        // Killed between completion and manifest, with and without a slot.
+        (
+            format!("{dir}/20250102T000000Z-28930000.sql.zst"),
+            "x".to_owned(),
+        ),
+        (
+            format!("{dir}/20250102T000001Z-abcdef12.0a1b2c3d.sql.gz.age"),
+            "x".to_owned(),
+        ),
+        // A prune that was killed half-way.
+        (
+            format!("{dir}/20250101T000000Z-00000001.sql.zst.json"),
+            lone("shop"),
+        ),
+        // A temporary and a claim of another run.
+        (
+            format!("{dir}/.backup-runner.shop-9~p~60f-1~00.tmp"),
+            "x".to_owned(),
+        ),
+        (
+            format!("{dir}/.backup-runner.shop-9~p~60f-1~00.claim"),
+            "x".to_owned(),
+        ),
+    ];
+    let strangers = [
+        (format!("{dir}/notes.txt"), "x".to_owned()),
+        (format!("{dir}/before.sql"), "x".to_owned()),
+        (format!("{dir}/20250102-mine.sql"), "x".to_owned()),
+        (
+            "pre/fix/ns1/MysqlBackup/shop2/20250102T000000Z-28930000.sql".to_owned(),
+            "x".to_owned(),
+        ),
+        (
+            format!("{dir}/20250101T000000Z-00000001.sql.json"),
+            lone("other"),
+        ),
+    ];
+    for (key, text) in dead.iter().chain(&strangers) {
+        fake.put(key, text.as_bytes(), 3);
+    }
+    // Of attempts that may live: an hour is no age.
+    let young = [
+        format!("{dir}/20250103T000000Z-28930001.sql.zst"),
+        format!("{dir}/.backup-runner.shop-8~p~60f-1~00.tmp"),
+    ];
+    for key in &young {
+        fake.put(key, b"x", 0);
+    }
+    fake.begin(&format!("{dir}/20250102T000000Z-28930002.sql.zst"), 3);
+    let open = [
+        (format!("{dir}/20250102T000000Z-28930003.sql.zst"), 0),
+        (format!("{dir}/mine.bin"), 3),
+    ];
+    for (key, days) in &open {
+        fake.begin(key, *days);
+    }
+    let keep = json!({"retention": {"keepLast": 5}});
+    let runner = with_bucket(
+        Runner::new(fixture()),
+        RUN,
+        &fake.url,
+        "backups",
+        keep.clone(),
+    );
+    let done = runner.run();
+    done.assert_good();
+    let keys = fake.keys();
+    for (key, _) in &dead {
+        assert!(!keys.contains(key), "{key} is left");
+    }
+    let stay: Vec<&String> = strangers.iter().map(|(k, _)| k).chain(&young).collect();
+    for key in &stay {
+        assert!(keys.contains(key), "{key} is gone");
+    }
+    let mut left: Vec<String> = open.iter().map(|(k, _)| k.clone()).collect();
+    left.sort();
+    assert_eq!(fake.open_uploads(), left);
+    assert!(
+        done.report
+            .warnings
+            .iter()
+            .any(|w| w.contains("00000001.sql.zst.json"))
+    );
+
+    // All is removed on request, whatever its age, and still nothing of strangers.
+    let more = json!({"action": "Prune", "options": {"all": true}, "retention": {"keepLast": 5}});
+    let runner = with_bucket(Runner::new(fixture()), "p-1", &fake.url, "backups", more);
+    runner.run().assert_good();
+    let mut expected: Vec<String> = strangers.iter().map(|(k, _)| k.clone()).collect();
+    expected.sort();
+    assert_eq!(fake.keys(), expected);
+    assert_eq!(fake.open_uploads(), [format!("{dir}/mine.bin")]);
+}
+
+#[test]
+fn r5_leftovers_of_archives_go_by_the_claims_on_them() {
+    let fake = FakeS3::start(Fault::None);
+    let claim = |object: &str, key: &str, split: bool| {
+        let name = key.rsplit('/').next().unwrap();
+        json!({"object": {"kind": "Backup", "namespace": "ns1", "name": object, "uid": "uid-1"}, "run": "nightly-1",
+            "key": key, "manifest": format!("arch/.gobackup-state/x/{name}.json"), "split": split})
+        .to_string()
+    };
+    let single = "arch/2025.01.01.00.00.00.tar.gz";
+    let split = "arch/2025.01.02.00.00.00/2025.01.02.00.00.00.tar.gz";
+    let good = "arch/2025.01.03.00.00.00.tar.gz";
+    let live = "arch/2025.01.04.00.00.00.tar.gz";
+    let old = [
+        (single.to_owned(), "x".to_owned()),
+        (format!("{split}-000"), "x".to_owned()),
+        (format!("{split}-001"), "x".to_owned()),
+        (
+            "arch/.backup-runner.r-1~p~1-1~a.claim".to_owned(),
+            claim("nightly", single, false),
+        ),
+        (
+            "arch/.backup-runner.r-2~p~2-1~a.claim".to_owned(),
+            claim("other", split, true),
+        ),
+        (
+            "arch/.backup-runner.r-3~p~3-1~a.claim".to_owned(),
+            claim("nightly", good, false),
+        ),
+    ];
+    for (key, text) in &old {
+        fake.put(key, text.as_bytes(), 3);
+    }
+    // Vouched for: only the claim was left. A stranger's, and gobackup's own.
+    let stay = [
+        (good.to_owned(), 3),
+        (
+            "arch/.gobackup-state/x/2025.01.03.00.00.00.tar.gz.json".to_owned(),
+            3,
+        ),
+        ("arch/2024.01.01.00.00.00.tar.gz".to_owned(), 300),
+        (format!("{split}.txt"), 3),
+        (live.to_owned(), 0),
+    ];
+    for (key, days) in &stay {
+        fake.put(key, b"x", *days);
+    }
+    let mine = "arch/.backup-runner.r-4~p~4-1~a.claim";
+    fake.put(mine, claim("nightly", live, false).as_bytes(), 0);
+    fake.begin("arch/2025.01.02.00.00.00.tar.gz", 3);
+    fake.begin("arch/photos.tar.gz", 3);
+    fake.begin("arch/2025.01.05.00.00.00.tar.gz", 0);
+    archive(&fake).run("nightly-28950870").assert_good();
+    let keys = fake.keys();
+    for (key, _) in &old {
+        assert!(!keys.contains(key), "{key} is left");
+    }
+    for (key, _) in &stay {
+        assert!(keys.contains(key), "{key} is gone");
+    }
+    assert!(keys.contains(&mine.to_owned()));
+    assert_eq!(
+        fake.open_uploads(),
+        ["arch/2025.01.05.00.00.00.tar.gz", "arch/photos.tar.gz"]
+    );
+    archive(&fake)
+        .act("nightly-1", "Prune", json!({"all": true}))
+        .assert_good();
+    let keys = fake.keys();
+    assert!(!keys.contains(&mine.to_owned()) && !keys.contains(&live.to_owned()));
+    for (key, _) in stay.iter().filter(|(k, _)| k != live) {
+        assert!(keys.contains(key), "{key} is gone");
+    }
 }

@@ -298,3 +298,79 @@ fn an_image_without_ca_certificates_is_said_with_what_helps() {
         &["CA certificates", "ca-certificates", "SSL_CERT_FILE"],
     );
 }
+
+/// Files of attempts that were killed days ago, on servers that keep files: a temporary, a claim, and the
+/// archive and parts it names. What is young, or nobody's of the runner, stays.
+fn leftovers_go(family: &mut Family, root: &Path, path: &str) {
+    std::fs::create_dir_all(root.join("2025.01.02.00.00.00")).unwrap();
+    let key = |name: &str| {
+        let path = path.trim_matches('/');
+        if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}/{name}")
+        }
+    };
+    let claim = |name: &str, split: bool| {
+        json!({"object": {"kind": "Backup", "namespace": "ns1", "name": "nightly", "uid": "uid-1"}, "run": "nightly-1",
+            "key": key(name), "manifest": key(".gobackup-state/x/none.json"), "split": split})
+        .to_string()
+    };
+    let old = [
+        (".backup-runner.r-9~p~1-1~a.tmp", "x".to_owned()),
+        (
+            ".backup-runner.r-1~p~2-1~a.claim",
+            claim("2025.01.01.00.00.00.tar.gz", false),
+        ),
+        ("2025.01.01.00.00.00.tar.gz", "x".to_owned()),
+        (
+            ".backup-runner.r-2~p~3-1~a.claim",
+            claim("2025.01.02.00.00.00/2025.01.02.00.00.00.tar", true),
+        ),
+        (
+            "2025.01.02.00.00.00/2025.01.02.00.00.00.tar-000",
+            "x".to_owned(),
+        ),
+        (
+            "2025.01.02.00.00.00/.backup-runner.r-2~p~3-1~a.tmp",
+            "x".to_owned(),
+        ),
+    ];
+    for (name, text) in &old {
+        std::fs::write(root.join(name), text).unwrap();
+        sh("touch -d '3 days ago' $1", &root.join(name));
+    }
+    let stay = [
+        ".backup-runner.r-8~p~4-1~a.tmp",
+        "2024.01.01.00.00.00.tar.gz",
+        "photos.tar",
+        ".hidden",
+    ];
+    for name in stay {
+        std::fs::write(root.join(name), "x").unwrap();
+    }
+    sh("touch -d '3 days ago' $1", &root.join("photos.tar"));
+    sh("chmod -R a+rwX $1", root);
+    family.run("nightly-28950870").assert_good();
+    for (name, _) in &old {
+        assert!(!root.join(name).exists(), "{name} is left");
+    }
+    for name in stay {
+        assert!(root.join(name).exists(), "{name} is gone");
+    }
+}
+
+#[test]
+fn r5_leftovers_on_ftp_sftp_webdav_and_disk_go() {
+    let mut family = ftp_family(ftp().port, "left", json!({}));
+    leftovers_go(&mut family, &ftp().root.join("left"), "left");
+    let root = ssh().root.join("left");
+    let mut family = ssh_family(root.to_str().unwrap(), json!({}));
+    leftovers_go(&mut family, &root, root.to_str().unwrap());
+    let root = common::servers::webdav().1.join("left");
+    let mut family = Family::new().with_dav("left", 2);
+    leftovers_go(&mut family, &root, "left");
+    let mut family = Family::new().with_disk(2);
+    let root = family.disk();
+    leftovers_go(&mut family, &root, "");
+}

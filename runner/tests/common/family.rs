@@ -178,6 +178,11 @@ impl Family {
         done
     }
 
+    /// The spec of a backup by this run.
+    pub fn spec_of(&self, run: &str) -> String {
+        self.spec(run, "Backup", json!({}), json!({}))
+    }
+
     fn spec(&self, run: &str, action: &str, options: Value, more: Value) -> String {
         let mut spec = json!({
             "version": 1, "action": action, "options": options,

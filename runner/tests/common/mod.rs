@@ -10,6 +10,7 @@
 )]
 
 pub mod databases;
+pub mod fake_s3;
 pub mod family;
 pub mod recorder;
 pub mod s3;
