@@ -270,6 +270,10 @@ pub struct RunSpec {
     /// Seconds after which the runner stops itself; the environment's TIMEOUT if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
+    /// Variables whose values the object itself holds, where all may read them; what others hold may
+    /// be from a Secret, and is not repeated. None, of an older operator: so may all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub literal_variables: Option<Vec<String>>,
     /// Options of the action (artefact key, mode, dryRun, all).
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     pub options: serde_json::Value,

@@ -250,6 +250,7 @@ fn run_spec(object: &Object, name: &str) -> RunSpec {
         operator_tells: OperatorTells::default(),
         after_failure: false,
         timeout_seconds: None,
+        literal_variables: None,
         options: serde_json::Value::Null,
     }
 }

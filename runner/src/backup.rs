@@ -6,6 +6,7 @@
 //! finds the run's artefact vouched for by another takes that one, once it has read it back.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crds::mysql_backup::CompressionType;
 use crds::run::Artefact;
@@ -17,11 +18,14 @@ use crate::manifest::{self, Manifest, ServerIdentity};
 use crate::pipeline::{self, Raw, Stored};
 use crate::report::Ticker;
 use crate::retention;
-use crate::run::Context;
+use crate::run::{Context, duration};
 use crate::settings::{self, Databases, Identity, Source};
 use crate::source::{self, Client, Dump, OptionFile, Server};
 use crate::store::{ARCHIVED, Attempt, Claim, Condition, Note, Store, Upload};
 use crate::verify;
+
+/// A pause of the store from which on it is to blame that the server hung up.
+const STORE_PAUSED: Duration = Duration::from_secs(30);
 
 /// Runs it. What was learned on the way stands in the report.
 ///
@@ -343,7 +347,12 @@ fn dump(
     let ended = ended?;
     let name = connected.client.name();
     if !ended.good() {
-        return Err(source::explain(&name, &ended, source));
+        let failure = source::explain(&name, &ended, source);
+        return Err(blame(
+            failure,
+            context.reporter.counters.store_wait.get(),
+            store.as_ref(),
+        ));
     }
     if !raw.summary.footer {
         return Err(Failure::source(
@@ -378,6 +387,23 @@ fn dump(
             .warn(&format!("{name} ended well but said: {message}"));
     }
     Ok((raw, stored))
+}
+
+/// A server hangs up on a client that takes nothing for a while; where the store made it wait, the store
+/// is named.
+fn blame(failure: Failure, waited: Duration, store: &dyn Store) -> Failure {
+    if failure.reason != "ConnectionLost" || waited < STORE_PAUSED {
+        return failure;
+    }
+    Failure::store(
+        "StoreStalled",
+        format!(
+            "{} took nothing for {}, and the database server hung up meanwhile: look at the store's health and the way to it; net_write_timeout of the server says how long it waits; {}",
+            store.describe(),
+            duration(waited),
+            failure.message
+        ),
+    )
 }
 
 /// Servers may fold the case of names.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crds::request::Action;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -47,9 +48,23 @@ pub fn left_behind(action: Action, restore: bool, phase: &str, stored: &[&str]) 
 pub struct Cancel {
     state: Arc<AtomicU8>,
     groups: Arc<Mutex<Vec<Pid>>>,
+    idle: Option<Duration>,
 }
 
 impl Cancel {
+    /// One by which clients are ended that are silent for so long.
+    pub fn with_idle(idle: Option<Duration>) -> Self {
+        Self {
+            idle,
+            ..Self::default()
+        }
+    }
+
+    /// So long may a client be silent; `None` means without end.
+    pub fn idle(&self) -> Option<Duration> {
+        self.idle
+    }
+
     /// The cause, once there is one. The first stays.
     pub fn cause(&self) -> Option<Cause> {
         match self.state.load(Ordering::Acquire) {

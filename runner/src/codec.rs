@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use crds::mysql_backup::{Compression, CompressionType};
 
+use crate::failure::Failure;
+
 /// zstd's level where none is given.
 const ZSTD_LEVEL: i32 = 3;
 /// gzip's level where none is given.
@@ -15,8 +17,13 @@ const GZIP_LEVEL: i32 = 6;
 /// # Errors
 /// It is none.
 pub fn parse_recipient(text: &str) -> Result<age::x25519::Recipient, String> {
-    age::x25519::Recipient::from_str(text)
-        .map_err(|e| format!("encryption: {text:?} is not an age public key (age1…): {e}"))
+    age::x25519::Recipient::from_str(text).map_err(|e| {
+        if text.to_ascii_uppercase().starts_with("AGE-SECRET-KEY-") {
+            return "encryption: a private key stands where public recipients (age1…) are expected: name the public key that age-keygen -y prints".to_owned();
+        }
+        // What it is instead may be a secret.
+        format!("encryption: a recipient is not an age public key (age1…): {e}")
+    })
 }
 
 /// Compressing and encrypting writer.
@@ -124,6 +131,28 @@ impl<W: Write> Write for Encryptor<W> {
     }
 }
 
+/// The text may be an age identity; what else people put in its place is named.
+///
+/// # Errors
+/// What it is, and what to do.
+fn is_identity(text: &str) -> Result<(), Failure> {
+    let text = text.trim_start();
+    let what = if text.is_empty() {
+        "is empty: fill the Secret's key with the identity that age-keygen wrote"
+    } else if text.starts_with("age-encryption.org/v1")
+        || text.starts_with("-----BEGIN AGE ENCRYPTED FILE-----")
+    {
+        "is itself encrypted with a passphrase, which nobody can type here: put it into the Secret decrypted (age -d FILE)"
+    } else if text.starts_with("-----BEGIN ") {
+        "is an SSH or PEM key: artefacts are encrypted to age's own keys; take the file that age-keygen wrote (AGE-SECRET-KEY-1…)"
+    } else if !text.contains("AGE-SECRET-KEY-") && text.contains("age1") {
+        "is a public key: take the private one, the file that age-keygen wrote (AGE-SECRET-KEY-1…)"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::settings(format!("the age identity {what}")))
+}
+
 /// Reads an artefact back to the dump's bytes. `identity` is the text of an age identity file.
 ///
 /// # Errors
@@ -136,6 +165,7 @@ pub fn decoder(
     let plain: Box<dyn Read + Send> = match identity {
         None => Box::new(stored),
         Some(text) => {
+            is_identity(text).map_err(io::Error::other)?;
             let identities = age::IdentityFile::from_buffer(text.as_bytes())?
                 .into_identities()
                 .map_err(io::Error::other)?;
@@ -219,6 +249,39 @@ mod tests {
                 panic!("{key} opened it");
             };
             assert!(!e.to_string().is_empty(), "{key}");
+        }
+    }
+
+    #[test]
+    fn p6_what_is_no_identity_is_named() {
+        for (text, word) in [
+            (
+                "age-encryption.org/v1\n-> scrypt x 18\n",
+                "encrypted with a passphrase",
+            ),
+            (
+                "-----BEGIN AGE ENCRYPTED FILE-----\nx\n",
+                "encrypted with a passphrase",
+            ),
+            (
+                "-----BEGIN OPENSSH PRIVATE KEY-----\nS3cr3t\n",
+                "SSH or PEM key",
+            ),
+            (
+                "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p\n",
+                "public key",
+            ),
+            ("\n", "is empty"),
+        ] {
+            let failure = decoder(io::empty(), CompressionType::None, Some(text))
+                .err()
+                .unwrap();
+            let failure = failure.downcast::<Failure>().unwrap();
+            assert_eq!(failure.exit_code, crds::report::exit::SETTINGS);
+            assert!(
+                failure.message.contains(word) && !failure.message.contains("S3cr3t"),
+                "{failure}"
+            );
         }
     }
 

@@ -1,6 +1,16 @@
 //! Why a run is not good: exit code, reason, and a sentence with cause and remedy.
 
+use std::path::Path;
+
 use crds::report::exit;
+
+/// True if the file system of `path`, or of the nearest directory above it that exists, has bytes but
+/// no inodes left.
+pub fn no_inodes(path: &Path) -> bool {
+    let found = path.ancestors().find_map(|p| rustix::fs::statvfs(p).ok());
+    // File systems that make inodes as they need them say 0 of all.
+    found.is_some_and(|fs| fs.f_files > 0 && fs.f_favail == 0 && fs.f_bavail > 0)
+}
 
 /// The one failure a run ends with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +40,8 @@ impl Failure {
         matches!(
             self.reason,
             "AccessDenied"
+                | "AccountLocked"
+                | "SourceStalled"
                 | "PermissionDenied"
                 | "PasswordExpired"
                 | "AuthPluginMissing"

@@ -9,6 +9,7 @@ use runner::clock::Clock;
 use runner::family::client;
 use runner::report::Reporter;
 use runner::run::{Context, supervise};
+use runner::scrub::Gate;
 use runner::settings::{Environment, Settings, termination_log};
 
 fn main() -> ExitCode {
@@ -30,17 +31,21 @@ fn main() -> ExitCode {
         .with_target(false)
         .with_max_level(tracing::Level::INFO);
     // A download's stdout is the artefact.
+    let gate = Gate::default();
+    let writer = gate.clone();
     if download.is_some() {
-        log.with_writer(std::io::stderr).init();
+        log.with_writer(move || writer.over(std::io::stderr()))
+            .init();
     } else {
-        log.with_writer(std::io::stdout).init();
+        log.with_writer(move || writer.over(std::io::stdout()))
+            .init();
     }
     if let Some(directory) = runner::copy::asked(&words) {
         return copy(directory);
     }
     // The one TLS provider of this program; it is the first, so it can't be refused.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let context = Arc::new(context());
+    let context = Arc::new(context(&gate));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -80,7 +85,7 @@ fn environment() -> Environment {
         .collect()
 }
 
-fn context() -> Context {
+fn context(gate: &Gate) -> Context {
     #[expect(clippy::disallowed_methods, reason = "the clock is read here, once")]
     let clock = Clock::new(chrono::Utc::now(), Instant::now());
     let env = environment();
@@ -88,20 +93,22 @@ fn context() -> Context {
         std::fs::read_to_string(path).map_err(|e| e.to_string())
     });
     let scrub = settings.scrub();
+    gate.close(scrub.clone());
     let reporter = Reporter::new(
         &settings.identity.run,
         termination_log(&env),
         scrub.clone(),
         clock,
-    );
+    )
+    .for_kind(&settings.identity.object.kind);
     let nonce = format!(
         "{:x}-{}",
         clock.started.timestamp_micros(),
         std::process::id()
     );
     Context {
+        cancel: Cancel::with_idle(settings.idle),
         settings,
-        cancel: Cancel::default(),
         reporter: Arc::new(reporter),
         scrub: Arc::new(scrub),
         clock,

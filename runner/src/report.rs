@@ -23,6 +23,8 @@ pub struct Reporter {
     report: Mutex<Report>,
     path: PathBuf,
     scrub: Scrub,
+    /// Kind of the object.
+    kind: String,
     clock: Clock,
     /// Bytes that went by.
     pub counters: Counters,
@@ -39,6 +41,7 @@ impl Reporter {
             report: Mutex::new(report),
             path,
             scrub,
+            kind: String::new(),
             clock,
             counters: Counters::default(),
             estimate: AtomicU64::new(0),
@@ -46,6 +49,18 @@ impl Reporter {
         };
         reporter.update(|_| {});
         reporter
+    }
+
+    /// Names the fields of this kind in all it says.
+    #[must_use]
+    pub fn for_kind(mut self, kind: &str) -> Self {
+        kind.clone_into(&mut self.kind);
+        self
+    }
+
+    /// Words as they may leave: without secrets, with the fields of the object's kind.
+    pub fn words(&self, text: &str) -> String {
+        crate::fields::named(&self.kind, &self.scrub.clean(text))
     }
 
     /// Enters a phase.
@@ -59,6 +74,7 @@ impl Reporter {
         let text = {
             let mut report = self.lock();
             change(&mut report);
+            self.scrubbed(&mut report);
             report.to_termination_message()
         };
         // Not every place has one; the log holds the same.
@@ -67,7 +83,7 @@ impl Reporter {
 
     /// Adds a warning, to the log too.
     pub fn warn(&self, warning: &str) {
-        let text = self.scrub.clean(warning);
+        let text = self.words(warning);
         tracing::warn!("{text}");
         self.update(|r| r.warnings.push(text));
     }
@@ -126,6 +142,21 @@ impl Reporter {
                 }
             }
         });
+    }
+
+    /// Whoever wrote them: words leave without secrets.
+    fn scrubbed(&self, report: &mut Report) {
+        let words = [
+            &mut report.message,
+            &mut report.server,
+            &mut report.position,
+        ];
+        let endpoints = report.endpoints.iter_mut().map(|e| &mut e.message);
+        let verification = report.verification.iter_mut().map(|v| &mut v.message);
+        let all = words.into_iter().chain(&mut report.warnings);
+        for text in all.chain(endpoints).chain(verification) {
+            *text = self.words(text);
+        }
     }
 
     /// A copy.

@@ -116,7 +116,7 @@ pub async fn supervise(context: Arc<Context>) -> i32 {
             reason = failure.reason,
             exitCode = failure.exit_code,
             "{}",
-            context.scrub.clean(&failure.message)
+            context.reporter.words(&failure.message)
         ),
     }
     tell::tell(&context).await;

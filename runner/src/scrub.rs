@@ -1,38 +1,116 @@
 //! Keeps secrets out of everything that leaves the program.
 
-/// Shorter values are not searched for: they would match ordinary words.
-const SHORTEST: usize = 4;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::{Arc, OnceLock};
 
-/// Replaces each known secret by `***`.
-#[derive(Clone, Default)]
-pub struct Scrub {
-    secrets: Vec<String>,
-}
+pub use crds::secret::Scrub;
 
-impl std::fmt::Debug for Scrub {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Scrub({} secrets)", self.secrets.len())
+/// Bytes of a line that are looked at: longer than any secret in any form, beside what is shown.
+const LINE: usize = 64 * 1024;
+/// Characters of a line that are shown.
+const SHOWN: usize = 8 * 1024;
+
+/// Calls `each` with every line that another program says, without secrets and without rows; what a
+/// line has beyond its first 8 KiB is left out, after secrets are.
+pub fn each_line(said: impl Read, scrub: &Scrub, mut each: impl FnMut(String)) {
+    let mut reader = BufReader::new(said);
+    let mut line = vec![];
+    loop {
+        line.clear();
+        match reader
+            .by_ref()
+            .take(LINE as u64)
+            .read_until(b'\n', &mut line)
+        {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let cut = line.len() == LINE && !line.ends_with(b"\n");
+        if cut && skip_line(&mut reader).is_err() {
+            return;
+        }
+        let text = without_rows(&scrub.clean(String::from_utf8_lossy(&line).trim()));
+        if !text.is_empty() {
+            each(crds::report::clean(&text, SHOWN));
+        }
     }
 }
 
-impl Scrub {
-    /// A scrubber of these secrets; those of fewer than four bytes are left out.
-    pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
-        let mut secrets: Vec<String> = secrets
+fn skip_line(reader: &mut impl BufRead) -> std::io::Result<()> {
+    loop {
+        let data = reader.fill_buf()?;
+        let end = data.iter().position(|b| *b == b'\n');
+        let (used, done) = (
+            end.map_or(data.len(), |i| i + 1),
+            end.is_some() || data.is_empty(),
+        );
+        reader.consume(used);
+        if done {
+            return Ok(());
+        }
+    }
+}
+
+/// The log's last gate: no line of it leaves with a secret, whoever wrote it.
+#[derive(Clone, Debug, Default)]
+pub struct Gate {
+    scrub: Arc<OnceLock<Scrub>>,
+}
+
+impl Gate {
+    /// From now on these secrets are kept back.
+    pub fn close(&self, scrub: Scrub) {
+        let _ = self.scrub.set(scrub);
+    }
+
+    /// A writer of whole lines to `sink`.
+    pub fn over<W: Write>(&self, sink: W) -> Gated<W> {
+        Gated {
+            scrub: Arc::clone(&self.scrub),
+            sink,
+        }
+    }
+}
+
+/// Writes lines without secrets.
+#[derive(Debug)]
+pub struct Gated<W> {
+    scrub: Arc<OnceLock<Scrub>>,
+    sink: W,
+}
+
+impl<W: Write> Write for Gated<W> {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        match self.scrub.get() {
+            None => self.sink.write_all(line)?,
+            Some(scrub) => {
+                let text = String::from_utf8_lossy(line);
+                // A JSON document stays one: its strings are cleaned, not its signs.
+                let clean = match serde_json::from_str(text.trim_end()) {
+                    Ok(value) => clean_json(scrub, value).to_string() + "\n",
+                    Err(_) => scrub.clean(&text),
+                };
+                self.sink.write_all(clean.as_bytes())?;
+            }
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.sink.flush()
+    }
+}
+
+fn clean_json(scrub: &Scrub, value: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => Value::String(scrub.clean(&text)),
+        Value::Array(all) => all.into_iter().map(|v| clean_json(scrub, v)).collect(),
+        Value::Object(all) => all
             .into_iter()
-            .filter(|s| s.len() >= SHORTEST)
-            .collect();
-        // The longest first, so that a secret that contains another vanishes whole.
-        secrets.sort_by_key(|s| std::cmp::Reverse(s.len()));
-        secrets.dedup();
-        Self { secrets }
-    }
-
-    /// `text` without secrets.
-    pub fn clean(&self, text: &str) -> String {
-        self.secrets
-            .iter()
-            .fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+            .map(|(k, v)| (k, clean_json(scrub, v)))
+            .collect(),
+        other => other,
     }
 }
 
@@ -76,6 +154,7 @@ pub fn without_rows(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use super::*;
 
     /// Messages as MariaDB 10.11, MySQL 9 and PostgreSQL 15 give them.
@@ -132,17 +211,50 @@ mod tests {
         }
     }
 
+    /// Wherever a secret stands in a line, of whatever length: at the edge of what is read at once, of
+    /// what is shown, and of what is looked at.
     #[test]
-    fn secrets_vanish_the_longest_first() {
-        let scrub = Scrub::new(["S3cr3t".into(), "S3cr3t-marker".into(), "ab".into()]);
-        assert_eq!(scrub.clean("x S3cr3t-marker y S3cr3t ab"), "x *** y *** ab");
+    fn s2_a_long_line_shows_no_part_of_a_secret() {
+        let secret = "S3cr3t-marker-0123456789";
+        let scrub = Scrub::new([secret.to_owned()]);
+        for at in [
+            0,
+            8180,
+            8190,
+            8192,
+            16380,
+            LINE - 30,
+            LINE - 20,
+            LINE - 1,
+            LINE,
+            LINE + 5,
+        ] {
+            let line = format!("{}{secret} end\nnext\n", "x".repeat(at));
+            let mut lines = vec![];
+            each_line(line.as_bytes(), &scrub, |l| lines.push(l));
+            assert_eq!(lines.len(), 2, "{at}");
+            assert_eq!(lines[1], "next");
+            for n in 6..secret.len() {
+                assert!(!lines[0].contains(&secret[..n]), "{at}: {n}");
+            }
+            assert!(lines[0].chars().count() <= SHOWN);
+        }
     }
 
     #[test]
-    fn debug_shows_no_secret() {
+    fn s2_no_line_of_the_log_leaves_with_a_secret() {
+        let gate = Gate::default();
+        let mut out = vec![];
+        gate.over(&mut out)
+            .write_all(b"{\"message\":\"before\"}\n")
+            .unwrap();
+        gate.close(Scrub::new(["p\"x,y".to_owned()]));
+        gate.over(&mut out)
+            .write_all(b"{\"message\":\"it is p\\\"x,y\",\"n\":1}\n")
+            .unwrap();
         assert_eq!(
-            format!("{:?}", Scrub::new(["S3cr3t-marker".into()])),
-            "Scrub(1 secrets)"
+            String::from_utf8(out).unwrap(),
+            "{\"message\":\"before\"}\n{\"message\":\"it is ***\",\"n\":1}\n"
         );
     }
 }

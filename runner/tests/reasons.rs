@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// CamelCase words of the source that are no reasons.
-const OTHER_WORDS: [&str; 14] = [
+const OTHER_WORDS: [&str; 15] = [
+    "CronBackup",
     "IsTruncated",
     "LastModified",
     "MariaDB",

@@ -221,9 +221,23 @@ fn openssl(path: &str, with: &EncodeWith, found: &mut Vec<Problem>) -> Option<En
                 }
                 _ => found.push(problem(&args_path, "-md needs sha256, sha512 or sha1")),
             },
+            "-k" | "-pass" | "-K" | "-iv" | "-S" | "-kfile" => {
+                words.next();
+                found.push(problem(
+                    &args_path,
+                    format!("{word} gives the key where all may read it; use passwordSecretKeyRef {{name, key}}"),
+                ));
+            }
             cipher => match cipher_bits(cipher) {
                 Some(b) => bits = bits.or(Some(b)),
-                None => found.push(unknown_cipher(args_path.clone(), cipher)),
+                None if cipher.starts_with('-') => {
+                    found.push(unknown_cipher(args_path.clone(), cipher));
+                }
+                // It may belong to an option that takes a key.
+                None => found.push(problem(
+                    &args_path,
+                    "holds a word that is no option; remove it",
+                )),
             },
         }
     }

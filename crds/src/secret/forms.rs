@@ -1,6 +1,6 @@
 //! The forms in which programs repeat a value.
 
-use super::{GONE, SHORTEST};
+use super::SHORTEST;
 
 /// Shorter pieces of base64 may be ordinary words.
 const SHORTEST_PIECE: usize = 6;
@@ -319,39 +319,4 @@ fn exact_base64(text: &str, at: usize, secret: &str) -> Option<usize> {
         end += 1;
     }
     (fits && is_word(text, at, end)).then_some(end)
-}
-
-/// Words and signs before the name of a user or a host.
-const BEFORE: [&str; 12] = [
-    "user '",
-    "user \"",
-    "user `",
-    "user ",
-    "user=",
-    "role \"",
-    "host \"",
-    "host '",
-    "server on '",
-    "server at \"",
-    "host name \"",
-    "to '",
-];
-
-/// `text` without `name` where a program says whom it is or whom it speaks to.
-pub(super) fn without_name(text: &str, name: &str) -> String {
-    let mut cleaned = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(name) {
-        let (before, after) = (&rest[..at], &rest[at + name.len()..]);
-        cleaned.push_str(before);
-        let so_far = cleaned.to_ascii_lowercase();
-        let said = BEFORE.iter().any(|b| so_far.ends_with(b))
-            || so_far.ends_with('@')
-            || so_far.ends_with("@'");
-        let ends = !after.chars().next().is_some_and(char::is_alphanumeric);
-        cleaned.push_str(if said && ends { GONE } else { name });
-        rest = after;
-    }
-    cleaned.push_str(rest);
-    cleaned
 }

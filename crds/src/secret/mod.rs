@@ -17,7 +17,6 @@ const GONE: &str = "***";
 #[derive(Clone, Default)]
 pub struct Scrub {
     secrets: Vec<forms::Needle>,
-    names: Vec<String>,
 }
 
 impl std::fmt::Debug for Scrub {
@@ -34,31 +33,13 @@ impl Scrub {
         secrets.dedup();
         Self {
             secrets: secrets.into_iter().map(forms::Needle::new).collect(),
-            names: vec![],
         }
-    }
-
-    /// The same, with names of users and hosts that other programs are not to repeat either.
-    #[must_use]
-    pub fn with_names(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.names
-            .extend(names.into_iter().filter(|n| !n.is_empty()));
-        self
     }
 
     /// `text` without secrets: those that are known, raw, base64, hex, percent-encoded, escaped as in
     /// JSON, C, a shell, SQL or HTML, and what looks like one.
     pub fn clean(&self, text: &str) -> String {
         mask(&self.without_known(text))
-    }
-
-    /// What another program said, without secrets, and without names that came from a Secret where
-    /// it names a user or a host.
-    pub fn clean_said(&self, text: &str) -> String {
-        let text = self.clean(text);
-        self.names
-            .iter()
-            .fold(text, |text, name| forms::without_name(&text, name))
     }
 
     fn without_known(&self, text: &str) -> String {

@@ -9,6 +9,7 @@ use kube::config::{
     AuthInfo, Config, Context, KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedCluster,
     NamedContext,
 };
+use secrecy::ExposeSecret;
 
 use crate::cli::Connection;
 use crate::env::Env;
@@ -51,6 +52,8 @@ pub(crate) async fn endpoint(flags: &Connection, env: &Env) -> Result<Endpoint> 
         .clone()
         .or_else(|| kubeconfig.current_context.clone());
     let (kubeconfig, options, namespace) = overridden(kubeconfig, flags, context.clone())?;
+    let mut kubeconfig = kubeconfig;
+    read_token(&mut kubeconfig, &options)?;
     let user = user_of(&kubeconfig, &options);
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
         .await
@@ -110,9 +113,29 @@ fn read(path: &Path) -> Result<Kubeconfig> {
         };
         Error::new(
             kind,
-            format!("kubeconfig {}: {}", path.display(), chain(&e)),
+            format!(
+                "kubeconfig {}: {}",
+                path.display(),
+                without_values(&chain(&e))
+            ),
         )
     })
+}
+
+/// What a reader of YAML says, without the lines and values it quotes: they may be a token.
+fn without_values(text: &str) -> String {
+    let mut line = text.lines().next().unwrap_or_default().to_owned();
+    for quote in ['"', '`'] {
+        let mut from = 0;
+        while let Some(open) = line[from..].find(quote).map(|i| from + i) {
+            let close = line[open + 1..]
+                .rfind(quote)
+                .map_or(line.len(), |i| open + 1 + i);
+            line.replace_range(open + 1..close, "…");
+            from = (open + 1 + "…".len() + 1).min(line.len());
+        }
+    }
+    line
 }
 
 /// A pod's own service account.
@@ -317,16 +340,54 @@ fn finish(config: &mut Config, flags: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Whom the requests of this kubeconfig come from, as far as one can tell without asking.
-fn user_of(kubeconfig: &Kubeconfig, options: &KubeConfigOptions) -> String {
+/// As kubectl reads a token: without the line end that an editor leaves. A file without one is left to
+/// the client, which reads it again as it changes.
+fn read_token(kubeconfig: &mut Kubeconfig, options: &KubeConfigOptions) -> Result<()> {
+    let name = user_name(kubeconfig, options);
+    let entry = kubeconfig.auth_infos.iter_mut().find(|u| u.name == name);
+    let Some(auth) = entry.and_then(|u| u.auth_info.as_mut()) else {
+        return Ok(());
+    };
+    if let Some(token) = auth.token.take() {
+        auth.token = Some(token.expose_secret().trim().to_owned().into());
+        return Ok(());
+    }
+    let Some(path) = auth.token_file.clone() else {
+        return Ok(());
+    };
+    let text = std::fs::read_to_string(&path).map_err(|e| {
+        Error::new(Kind::Other, format!("tokenFile {path} can't be read: {e}"))
+            .hint("correct users[].user.tokenFile in the kubeconfig")
+    })?;
+    let token = text.trim();
+    if token.is_empty() {
+        return Err(Error::new(
+            Kind::Other,
+            format!("tokenFile {path} is empty"),
+        ));
+    }
+    if token != text {
+        auth.token = Some(token.to_owned().into());
+        auth.token_file = None;
+    }
+    Ok(())
+}
+
+/// Name of the entry of users that the context uses.
+fn user_name(kubeconfig: &Kubeconfig, options: &KubeConfigOptions) -> String {
     let context = kubeconfig
         .contexts
         .iter()
         .find(|c| Some(&c.name) == options.context.as_ref());
-    let name = context
+    context
         .and_then(|c| c.context.as_ref())
         .and_then(|c| c.user.clone())
-        .unwrap_or_default();
+        .unwrap_or_default()
+}
+
+/// Whom the requests of this kubeconfig come from, as far as one can tell without asking.
+fn user_of(kubeconfig: &Kubeconfig, options: &KubeConfigOptions) -> String {
+    let name = user_name(kubeconfig, options);
     let entry = kubeconfig.auth_infos.iter().find(|u| u.name == name);
     entry
         .and_then(|u| u.auth_info.as_ref())
@@ -334,8 +395,16 @@ fn user_of(kubeconfig: &Kubeconfig, options: &KubeConfigOptions) -> String {
         .unwrap_or(name)
 }
 
-/// An error with its causes in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+/// An error with its causes in one line; of a helper that failed, without what it printed.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    match super::helper::login(error) {
+        Some(login) => super::helper::words(login, &super::helper::Helper::default()).0,
+        None => crds::secret::mask(&plain_chain(error)),
+    }
+}
+
+/// An error with its causes in one line, as they say it.
+pub(crate) fn plain_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

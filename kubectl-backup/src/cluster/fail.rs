@@ -3,6 +3,7 @@
 use kube::core::Status;
 
 use super::connect::chain;
+use super::helper::{self, Helper};
 use crate::error::{Error, Kind as Exit};
 use crate::kind::Kind;
 
@@ -26,20 +27,25 @@ pub(crate) struct Place {
     pub(crate) server: String,
     /// Name of the context.
     pub(crate) context: String,
+    /// The program that gets credentials.
+    pub(crate) helper: Helper,
 }
 
 /// The error of a failed request, with its exit status.
 pub(crate) fn explain(error: &kube::Error, call: Call<'_>, place: &Place) -> Error {
-    match error {
-        kube::Error::Api(status) => refused(status, call, place),
-        kube::Error::Auth(e) => Error::new(
+    if let Some(login) = helper::login(error) {
+        let (why, hint) = helper::words(login, &place.helper);
+        return Error::new(
             Exit::Denied,
             format!(
-                "You must be logged in to the server ({}; context {:?})",
-                chain(e),
+                "You must be logged in to the server ({why}; context {:?})",
                 place.context
             ),
-        ),
+        )
+        .hint(hint);
+    }
+    match error {
+        kube::Error::Api(status) => refused(status, call, place),
         kube::Error::SerdeError(e) => Error::new(
             Exit::Other,
             format!(

@@ -3,6 +3,7 @@
 mod connect;
 mod exec;
 mod fail;
+mod helper;
 mod leftovers;
 mod object;
 mod objects;
@@ -57,6 +58,7 @@ impl Cluster {
                 .map(ToString::to_string)
                 .unwrap_or_default(),
             context: endpoint.context,
+            helper: helper::Helper::of(endpoint.config.auth_info.exec.as_ref()),
         };
         let client = Client::try_from(endpoint.config).map_err(|e| {
             fail::explain(

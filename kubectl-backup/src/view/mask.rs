@@ -1,5 +1,3 @@
 //! Values that may be secret are never shown: the rule of all programs.
 
-pub(crate) use crds::secret::{
-    MASK, is_secret_field, is_secret_name as is_secret, mask as text, value,
-};
+pub(crate) use crds::secret::{is_secret_field, mask as text, value};

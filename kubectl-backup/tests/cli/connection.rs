@@ -207,3 +207,171 @@ fn each_of_kubectls_flags_is_taken_on_both_sides_of_the_verb() {
         }
     }
 }
+
+/// A kubeconfig beside its files, as in a home directory; `user` is YAML.
+fn kubeconfig(directory: &std::path::Path, server: &str, user: &str) -> std::path::PathBuf {
+    let path = directory.join("config");
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: x\n\
+         clusters: [{{name: c, cluster: {{server: '{server}'}}}}]\n\
+         contexts: [{{name: x, context: {{cluster: c, user: u, namespace: team-a}}}}]\n\
+         users:\n- name: u\n  user: {user}\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn script(path: &std::path::Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn s4_what_a_helper_prints_is_never_shown() {
+    let fake = Fake::start();
+    let server = format!("http://{}", fake.address);
+    let directory = tempfile::tempdir().unwrap();
+    let helper = directory.path().join("helper");
+    for mode in ["Never", "IfAvailable"] {
+        let exec = format!(
+            "{{exec: {{apiVersion: client.authentication.k8s.io/v1, command: ./helper, args: [--secret, S3cr3t-argument], interactiveMode: {mode}}}}}"
+        );
+        let path = kubeconfig(directory.path(), &server, &exec);
+        for (text, said) in [
+            (
+                "echo '{\"status\":{\"token\":\"S3cr3t-token\"}}'; echo 'refresh failed' >&2; exit 1",
+                "refresh failed",
+            ),
+            (
+                "echo S3cr3t-token; echo 'token S3cr3t-token has expired' >&2; exit 1",
+                "has expired",
+            ),
+            (
+                "echo S3cr3t-token; echo 'Basic UzNjcjN0LXRva2Vu' >&2; exit 3",
+                "",
+            ),
+            (
+                "echo '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":\"S3cr3t-token\"}'",
+                "",
+            ),
+            ("echo S3cr3t-token", ""),
+            ("kill -9 $$", ""),
+        ] {
+            script(&helper, text);
+            let ran = Ran::of(
+                bare()
+                    .env("KUBECONFIG", &path)
+                    .args(["list", "mbk"])
+                    .output()
+                    .unwrap(),
+            );
+            assert_eq!(ran.code, Some(6), "{text}: {ran:?}");
+            let all = format!("{}{}", ran.out, ran.err);
+            // In the other mode the helper speaks to the terminal itself.
+            if mode == "Never" {
+                assert!(
+                    !all.contains("S3cr3t") && !all.contains("UzNjc"),
+                    "{text}: {all}"
+                );
+            } else {
+                let ours: String = all.lines().filter(|l| l.contains("error:")).collect();
+                assert!(!ours.contains("S3cr3t"), "{text}: {all}");
+            }
+            assert!(
+                all.contains("helper") && all.contains(said),
+                "{text}: {all}"
+            );
+        }
+    }
+}
+
+#[test]
+fn p5_a_helper_that_is_missing_is_named_with_its_hint() {
+    let fake = Fake::start();
+    let server = format!("http://{}", fake.address);
+    let directory = tempfile::tempdir().unwrap();
+    let exec = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: no-such-helper-x, interactiveMode: Never, installHint: get it from the wiki}}";
+    let path = kubeconfig(directory.path(), &server, exec);
+    let ran = Ran::of(
+        bare()
+            .env("KUBECONFIG", &path)
+            .args(["list", "mbk"])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    assert!(
+        ran.err.contains("no-such-helper-x") && ran.err.contains("get it from the wiki"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn p5_a_token_file_is_read_as_kubectl_reads_it() {
+    let fake = Fake::start();
+    let server = format!("http://{}", fake.address);
+    let directory = tempfile::tempdir().unwrap();
+    let path = kubeconfig(directory.path(), &server, "{tokenFile: tf}");
+    for text in ["tok-1\n", "tok-1", "tok-1\r\n", "\n tok-1 \n"] {
+        std::fs::write(directory.path().join("tf"), text).unwrap();
+        Ran::of(
+            bare()
+                .env("KUBECONFIG", &path)
+                .args(["list", "mbk"])
+                .output()
+                .unwrap(),
+        )
+        .ok();
+    }
+    std::fs::write(directory.path().join("tf"), "\n").unwrap();
+    let ran = Ran::of(
+        bare()
+            .env("KUBECONFIG", &path)
+            .args(["list", "mbk"])
+            .output()
+            .unwrap(),
+    );
+    assert!(
+        ran.code == Some(1) && ran.err.contains("is empty"),
+        "{ran:?}"
+    );
+    std::fs::remove_file(directory.path().join("tf")).unwrap();
+    let ran = Ran::of(
+        bare()
+            .env("KUBECONFIG", &path)
+            .args(["list", "mbk"])
+            .output()
+            .unwrap(),
+    );
+    assert!(
+        ran.code == Some(1) && ran.err.contains("tf can't be read"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn s1_a_kubeconfig_that_can_not_be_read_is_not_quoted() {
+    let fake = Fake::start();
+    let server = format!("http://{}", fake.address);
+    let directory = tempfile::tempdir().unwrap();
+    for user in [
+        "{token: [S3cr3t-token]}",
+        "S3cr3t-token",
+        "{token: S3cr3t-token",
+        "{exec: S3cr3t-token}",
+        "{client-key-data: 'S3cr3t-token !'}",
+        "{token: \"S3cr3t-token\\nx\"}",
+    ] {
+        let path = kubeconfig(directory.path(), &server, user);
+        let ran = Ran::of(
+            bare()
+                .env("KUBECONFIG", &path)
+                .args(["list", "mbk"])
+                .output()
+                .unwrap(),
+        );
+        assert_ne!(ran.code, Some(0), "{user}: {ran:?}");
+        assert!(!ran.err.contains("S3cr3t"), "{user}: {ran:?}");
+    }
+}

@@ -331,12 +331,28 @@ fn run_spec(
         } else {
             own.then(|| timeout(spec)).flatten()
         },
+        literal_variables: Some(literal_variables(&spec.backup_envs)),
         options: if options == serde_json::json!({}) {
             Value::Null
         } else {
             options
         },
     }
+}
+
+/// The last of each name counts, as in [`env`].
+fn literal_variables(variables: &[EnvVar]) -> Vec<String> {
+    let last = |i: usize, name: &str| !variables[i + 1..].iter().any(|later| later.name == name);
+    let open = variables.iter().enumerate().filter(|(i, e)| {
+        let secret = e
+            .value_from
+            .as_ref()
+            .is_some_and(|from| from.secret_key_ref.is_some());
+        !secret && last(*i, &e.name)
+    });
+    let mut names: Vec<String> = open.map(|(_, e)| e.name.clone()).collect();
+    names.sort();
+    names
 }
 
 /// Whom the pods of a run leave to the operator when it fails.
@@ -643,6 +659,7 @@ mod tests {
             notifications: vec![],
             notice: None,
             operator_tells: OperatorTells::default(),
+            literal_variables: None,
             after_failure: false,
             timeout_seconds: None,
             options: Value::Null,

@@ -306,6 +306,7 @@ fn run_spec(
         notifications: vec![],
         notice: None,
         operator_tells: OperatorTells::default(),
+        literal_variables: None,
         after_failure: false,
         // The runner ends itself before the Job is ended, so that it can say why.
         timeout_seconds: spec

@@ -80,6 +80,11 @@ pub(super) fn tar(
                 "{name} is encrypted by openssl and the Backup names no password: set encodeWith as it was when the archive was made"
             )));
         };
+        if password.expose_secret().is_empty() {
+            return Err(Failure::settings(format!(
+                "{name} is encrypted by openssl and the password of encodeWith is empty or its Secret's key is not there: fill it"
+            )));
+        }
         let options = Options {
             password: password.expose_secret(),
             bits: *bits,

@@ -1,20 +1,23 @@
 //! Child processes of a Backup's run: clients, filters and scripts, each in a process group that
 //! a cancelled run ends. Clients get an environment of their own that holds no secret.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::cancel::Cancel;
 use crate::failure::Failure;
 use crate::run::Context;
-use crate::scrub::{Scrub, without_rows};
+use crate::scrub::{Scrub, each_line};
 use crate::source::Ended;
+use crate::stall::{self, Guard, Stalled, Watched};
 
 /// So many of the last messages are kept.
 const KEPT: usize = 20;
@@ -85,7 +88,41 @@ impl Program {
     /// # Errors
     /// It can't be started or spoken to.
     pub(super) fn run(&self, context: &Context, input: &str) -> Result<(Vec<u8>, Ended), Failure> {
+        self.run_within(context, input, None, None)
+    }
+
+    /// As [`Program::run`], for a client of a database: one that neither prints nor makes the file or
+    /// the directory `made` grow for too long is ended.
+    ///
+    /// # Errors
+    /// It can't be started or spoken to.
+    pub(super) fn ask(
+        &self,
+        context: &Context,
+        input: &str,
+        made: Option<&Path>,
+    ) -> Result<(Vec<u8>, Ended), Failure> {
+        self.run_within(context, input, context.cancel.idle(), made)
+    }
+
+    /// As [`Program::ask`], with a limit of its own.
+    ///
+    /// # Errors
+    /// It can't be started or spoken to.
+    pub(super) fn run_within(
+        &self,
+        context: &Context,
+        input: &str,
+        idle: Option<Duration>,
+        made: Option<&Path>,
+    ) -> Result<(Vec<u8>, Ended), Failure> {
         let mut running = self.start(context, true)?;
+        let printed = Arc::new(AtomicU64::new(0));
+        let (seen, made) = (Arc::clone(&printed), made.map(Path::to_owned));
+        let guard = Guard::start(idle, running.group, move || {
+            Some(seen.load(Ordering::Acquire) + made.as_deref().map_or(0, stall::size))
+        });
+        running.stalled = guard.stalled();
         let mut stdin = running.stdin.take();
         let text = input.to_owned();
         let writer = std::thread::spawn(move || {
@@ -95,13 +132,25 @@ impl Program {
         });
         let mut output = vec![];
         if let Some(mut stdout) = running.stdout.take() {
-            stdout.read_to_end(&mut output).map_err(|e| {
-                Failure::source(
-                    "ClientFailed",
-                    format!("reading {} failed: {e}", self.name()),
-                )
-            })?;
+            let mut chunk = vec![0; 64 * 1024];
+            loop {
+                match stdout.read(&mut chunk) {
+                    Ok(0) => break,
+                    Ok(n) => {
+                        output.extend_from_slice(&chunk[..n]);
+                        printed.fetch_add(n as u64, Ordering::AcqRel);
+                    }
+                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                    Err(e) => {
+                        return Err(Failure::source(
+                            "ClientFailed",
+                            format!("reading {} failed: {e}", self.name()),
+                        ));
+                    }
+                }
+            }
         }
+        drop(guard);
         let _ = writer.join();
         Ok((output, running.wait()?))
     }
@@ -119,6 +168,7 @@ pub(super) struct Running {
     group: Option<Pid>,
     cancel: Cancel,
     messages: Option<JoinHandle<Vec<String>>>,
+    stalled: Stalled,
     name: String,
     /// Its input, if piped.
     pub(super) stdin: Option<ChildStdin>,
@@ -161,8 +211,16 @@ impl Running {
             group,
             cancel: cancel.clone(),
             messages,
+            stalled: Stalled::default(),
             name: name.to_owned(),
         })
+    }
+
+    /// Its output, if it is of a database: one that is silent for too long is ended.
+    pub(super) fn source(&mut self) -> Option<Watched<ChildStdout>> {
+        let output = Watched::new(self.stdout.take()?, self.cancel.idle(), self.group);
+        self.stalled = output.stalled();
+        Some(output)
     }
 
     /// Waits for its end.
@@ -182,6 +240,7 @@ impl Running {
         Ok(Ended {
             status,
             messages: messages.unwrap_or_default(),
+            stalled: self.stalled.limit(),
         })
     }
 
@@ -205,28 +264,21 @@ impl Drop for Running {
 /// Logs what the child says, and keeps the end of it.
 fn gather(stderr: impl Read, name: &str, scrub: &Scrub) -> Vec<String> {
     let mut kept: Vec<String> = vec![];
-    let mut reader = BufReader::new(stderr);
-    let mut line = vec![];
-    loop {
-        line.clear();
-        match reader.by_ref().take(8192).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return kept,
-            Ok(_) => {}
-        }
-        let text = without_rows(&scrub.clean(String::from_utf8_lossy(&line).trim()));
-        if text.is_empty() {
-            continue;
-        }
+    each_line(stderr, scrub, |text| {
         tracing::info!(client = name, "{text}");
         if kept.len() == KEPT {
             kept.remove(0);
         }
         kept.push(text);
-    }
+    });
+    kept
 }
 
 /// The failure of a client that ended badly, by what it said.
 pub(super) fn explain(name: &str, ended: &Ended) -> Failure {
+    if let Some(limit) = ended.stalled {
+        return stall::explain(name, "config.host", limit);
+    }
     let said = ended.messages.join(" / ");
     let lower = said.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|w| lower.contains(w));

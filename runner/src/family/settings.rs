@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use chrono_tz::Tz;
 use crds::gobackup::Plan;
-use crds::gobackup::plan::Storage;
+use crds::gobackup::plan::{Encrypt, Storage};
 use crds::gobackup::run::FamilyRunSpec;
+use crds::request::Action;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::settings::ReadFile;
@@ -50,6 +51,9 @@ impl Family {
             }
             load(name, &path, read, &mut problems)
         });
+        if spec.run.action == Action::Backup {
+            problems.extend(no_key(plan.encrypt.as_ref()));
+        }
         if !problems.is_empty() {
             return Err(problems.join("; "));
         }
@@ -75,7 +79,34 @@ impl Family {
             .plan
             .clone()
             .map(&mut |name, secret| note(&mut found, name, &secret));
-        found
+        found.iter().flat_map(|s| crds::secret::parts(s)).collect()
+    }
+}
+
+/// An archive is to be encrypted, and there is nothing to do so with: it would open with an empty
+/// password, or not be made at all.
+fn no_key(encrypt: Option<&Encrypt<SecretString>>) -> Option<String> {
+    match encrypt? {
+        Encrypt::Openssl { password, .. } if password.expose_secret().trim().is_empty() => Some(
+            "encodeWith: the password is empty or its Secret's key is not there: fill it, or remove encodeWith".to_owned(),
+        ),
+        Encrypt::Openssl { .. } => None,
+        Encrypt::Age {
+            recipients,
+            recipients_file,
+        } => {
+            let file = recipients_file.as_ref().map_or("", |f| f.expose_secret());
+            let lines = file
+                .lines()
+                .map(str::trim)
+                .filter(|l| !l.is_empty() && !l.starts_with('#'));
+            let mut all = recipients.iter().map(String::as_str).chain(lines).peekable();
+            if all.peek().is_none() {
+                return Some("encodeWith: there is no age recipient: the Secret's key of recipientsSecretKeyRef is empty or not there".to_owned());
+            }
+            all.find_map(|text| crate::codec::parse_recipient(text).err())
+                .map(|e| format!("encodeWith: {e} (recipients, or the Secret's key of recipientsSecretKeyRef)"))
+        }
     }
 }
 

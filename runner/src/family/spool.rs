@@ -152,12 +152,14 @@ pub(super) fn spool(
         } else {
             "WorkdirFailed"
         };
+        let remedy = if crate::failure::no_inodes(&path) {
+            "the file system has no inode left: remove files on the node"
+        } else {
+            "raise spec.job.workdirSizeLimit or free space on the node"
+        };
         Failure::other(
             reason,
-            format!(
-                "spooling to {} failed: {e}; raise spec.job.workdirSizeLimit or free space on the node",
-                path.display()
-            ),
+            format!("spooling to {} failed: {e}; {remedy}", path.display()),
         )
     };
     let file = File::create(&path).map_err(written)?;

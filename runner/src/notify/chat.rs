@@ -5,6 +5,7 @@ use crds::mysql_backup::NotificationType;
 use serde_json::{Value, json};
 
 use super::Notice;
+use crate::scrub::Scrub;
 
 /// Discord refuses longer texts.
 const DISCORD: usize = 2000;
@@ -31,16 +32,24 @@ pub(super) fn body(type_: NotificationType, notice: &Notice) -> Value {
     }
 }
 
-pub(super) fn judge(type_: NotificationType, status: u16, answer: &str) -> Result<(), String> {
+pub(super) fn judge(
+    type_: NotificationType,
+    status: u16,
+    answer: &str,
+    scrub: &Scrub,
+) -> Result<(), String> {
     self::status(status)?;
     match type_ {
-        NotificationType::Feishu => {
-            code(answer, &["code", "StatusCode"], &["msg", "StatusMessage"])
-        }
-        NotificationType::DingTalk => code(answer, &["errcode"], &["errmsg"]),
+        NotificationType::Feishu => code(
+            answer,
+            &["code", "StatusCode"],
+            &["msg", "StatusMessage"],
+            scrub,
+        ),
+        NotificationType::DingTalk => code(answer, &["errcode"], &["errmsg"], scrub),
         NotificationType::Slack if answer.trim() != "ok" => Err(format!(
             "Slack did not answer \"ok\" but {:?}",
-            crds::report::clean(answer, 100)
+            crds::report::clean(&scrub.clean(answer), 100)
         )),
         _ => Ok(()),
     }
@@ -55,7 +64,7 @@ pub(super) fn status(status: u16) -> Result<(), String> {
 }
 
 /// The answer's code is 0.
-fn code(answer: &str, codes: &[&str], messages: &[&str]) -> Result<(), String> {
+fn code(answer: &str, codes: &[&str], messages: &[&str], scrub: &Scrub) -> Result<(), String> {
     let value: Value = serde_json::from_str(answer)
         .map_err(|_| "its answer is not JSON: check that the URL is a bot's webhook".to_owned())?;
     let get = |names: &[&str]| names.iter().find_map(|n| value.get(*n)).cloned();
@@ -63,7 +72,7 @@ fn code(answer: &str, codes: &[&str], messages: &[&str]) -> Result<(), String> {
         Some(0) => Ok(()),
         Some(code) => {
             let why = get(messages).unwrap_or_default();
-            let why = crds::report::clean(why.as_str().unwrap_or_default(), 200);
+            let why = crds::report::clean(&scrub.clean(why.as_str().unwrap_or_default()), 200);
             Err(format!("it refused with code {code} {why}"))
         }
         None => Err("its answer has no code: check that the URL is a bot's webhook".to_owned()),
@@ -87,7 +96,11 @@ mod tests {
             (Discord, 204, ""),
             (Webhook, 202, "whatever"),
         ] {
-            assert_eq!(judge(type_, status, answer), Ok(()), "{type_:?} {answer}");
+            assert_eq!(
+                judge(type_, status, answer, &Scrub::default()),
+                Ok(()),
+                "{type_:?} {answer}"
+            );
         }
         for (type_, status, answer) in [
             (
@@ -110,7 +123,7 @@ mod tests {
             (Webhook, 301, ""),
         ] {
             assert!(
-                judge(type_, status, answer).is_err(),
+                judge(type_, status, answer, &Scrub::default()).is_err(),
                 "{type_:?} {status} {answer}"
             );
         }

@@ -39,7 +39,7 @@ fn mailbox(text: &str) -> Result<Mailbox, String> {
     text.trim()
         .replace(' ', "+")
         .parse()
-        .map_err(|e| format!("{text:?} is no mail address: {e}"))
+        .map_err(|e| format!("an address of its from= or to= is none: {e}"))
 }
 
 fn message(url: &Url, notice: &Notice) -> Result<Message, String> {

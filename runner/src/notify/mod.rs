@@ -104,7 +104,7 @@ pub async fn send(receiver: &Receiver, notice: &Notice, scrub: &Scrub) -> Result
             .and_then(|(s, _)| Ok(chat::status(s)?)),
         type_ => post(url, &chat::body(type_, notice))
             .await
-            .and_then(|(status, text)| Ok(chat::judge(type_, status, &text)?)),
+            .and_then(|(status, text)| Ok(chat::judge(type_, status, &text, scrub)?)),
     };
     sent.map_err(|e| Untold {
         message: format!(

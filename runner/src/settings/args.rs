@@ -1,6 +1,11 @@
 //! Which arguments users may add to the dump client. Clients accept every unambiguous prefix of an
 //! option, so a name is judged by all options it could mean.
 
+use crds::mysql_backup::TlsMode;
+
+/// What may stand before every option's name.
+const PREFIXES: [&str; 5] = ["skip-", "disable-", "enable-", "loose-", "maximum-"];
+
 /// Where arguments come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -128,12 +133,86 @@ const SHORT: &str = "aceEFKlnNdQqRtvxC";
 /// # Errors
 /// The first that may not, why, and what to do instead.
 pub fn check(origin: Origin, args: &[String]) -> Result<(), String> {
-    let field = match origin {
-        Origin::Typed => "spec.source.extraArgs",
-        Origin::Environment => "MYSQLDUMP_ARGS",
-    };
+    let field = field(origin);
     args.iter()
         .try_for_each(|arg| one(origin, arg).map_err(|why| format!("{field}: {why}")))
+}
+
+/// Where TLS is demanded, no argument lowers it: what this says is `spec.source.tls`'s to say.
+///
+/// # Errors
+/// The first argument that may, and what to do instead.
+pub fn check_tls(origin: Origin, mode: TlsMode, args: &[String]) -> Result<(), String> {
+    if matches!(mode, TlsMode::Disabled | TlsMode::Preferred) {
+        return Ok(());
+    }
+    let field = field(origin);
+    for arg in args.iter().filter_map(|a| a.strip_prefix("--")) {
+        let (name, value) = arg
+            .split_once('=')
+            .map_or((arg, None), |(n, v)| (n, Some(v)));
+        let name = plain(&name.to_ascii_lowercase().replace('_', "-")).to_owned();
+        let about_tls = name.starts_with("ssl")
+            || name.starts_with("tls")
+            || ["ssl", "tls"].iter().any(|t| t.starts_with(&name));
+        if about_tls && !keeps_tls(arg, &name, value) {
+            return Err(format!(
+                "{field}: --{} does not go with spec.source.tls.mode {mode:?}: remove the argument, or say it in spec.source.tls",
+                arg.split('=').next().unwrap_or_default()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// True if an argument demands TLS, as users say it who have no field for it.
+pub fn asks_for_tls(args: &[String]) -> bool {
+    args.iter().filter_map(|a| a.strip_prefix("--")).any(|arg| {
+        let arg = arg.to_ascii_lowercase().replace('_', "-");
+        let (name, value) = arg.split_once('=').map_or((&*arg, ""), |(n, v)| (n, v));
+        let demanded = ["required", "verify-ca", "verify-identity"].contains(&value);
+        name == "ssl-mode" && demanded
+            || name == "ssl-verify-server-cert" && ["", "1", "on", "true"].contains(&value)
+    })
+}
+
+/// True for what asks for TLS once more, or for versions and ciphers that protect.
+fn keeps_tls(arg: &str, name: &str, value: Option<&str>) -> bool {
+    let value = value.map(|v| v.trim().to_ascii_uppercase());
+    let list = || value.as_deref().unwrap_or_default().split([',', ':', ' ']);
+    match name {
+        "ssl" => {
+            arg.to_ascii_lowercase().starts_with("ssl")
+                && value
+                    .as_deref()
+                    .is_none_or(|v| ["1", "ON", "TRUE"].contains(&v))
+        }
+        "tls-version" => list().all(|v| matches!(v, "TLSV1.2" | "TLSV1.3")),
+        "ssl-cipher" | "tls-ciphersuites" => list().all(|v| {
+            let weak = ["NULL", "EXP", "ADH", "ANON", "LOW", "RC4", "DES", "MD5"];
+            v.len() > 3
+                && !v.starts_with(['@', '+', '-', '!'])
+                && !weak.iter().any(|w| v.contains(w))
+                && v != "COMPLEMENTOFALL"
+        }),
+        _ => false,
+    }
+}
+
+/// A name without the prefixes that clients accept before every option, as often as they stand there.
+fn plain(name: &str) -> &str {
+    let mut name = name;
+    while let Some(rest) = PREFIXES.iter().find_map(|p| name.strip_prefix(p)) {
+        name = rest;
+    }
+    name
+}
+
+fn field(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Typed => "spec.source.extraArgs",
+        Origin::Environment => "MYSQLDUMP_ARGS",
+    }
 }
 
 fn one(origin: Origin, arg: &str) -> Result<(), String> {
@@ -160,10 +239,7 @@ fn long(origin: Origin, name: &str) -> Result<(), String> {
     if let Some((full, why)) = REFUSED.iter().find(|(full, _)| *full == name) {
         return Err(format!("--{full} is not accepted: {why}"));
     }
-    let plain = ["skip-", "disable-", "enable-", "loose-", "maximum-"]
-        .iter()
-        .find_map(|p| name.strip_prefix(p))
-        .unwrap_or(name);
+    let plain = plain(name);
     if ALLOWED.contains(&name) || ALLOWED.contains(&plain) {
         return Ok(());
     }
@@ -259,5 +335,92 @@ mod tests {
         }
         assert!(ok(Origin::Environment, "--some-new-option=1"));
         assert!(!ok(Origin::Typed, "--some-new-option=1"));
+    }
+
+    /// Spellings as MySQL 9.7's and MariaDB 10.11's and 11.8's clients take them.
+    #[test]
+    fn s3_tls_that_is_demanded_is_not_taken_back_by_an_argument() {
+        for mode in [
+            TlsMode::Required,
+            TlsMode::VerifyCA,
+            TlsMode::VerifyIdentity,
+        ] {
+            for arg in [
+                "--skip-ssl",
+                "--skip_ssl",
+                "--SKIP-SSL",
+                "--ssl=0",
+                "--ssl=OFF",
+                "--ssl=false",
+                "--disable-ssl",
+                "--loose-skip-ssl",
+                "--loose-ssl=0",
+                "--skip-loose-ssl",
+                "--ss=0",
+                "--s=0",
+                "--ssl-mode=DISABLED",
+                "--ssl_mode=PREFERRED",
+                "--ssl-mode=REQUIRED",
+                "--ssl-m=DISABLED",
+                "--loose-ssl-mode=DISABLED",
+                "--ssl-verify-server-cert=0",
+                "--skip-ssl-verify-server-cert",
+                "--disable-ssl-verify-server-cert",
+                "--ssl-ver=0",
+                "--ssl-ca=/x",
+                "--ssl-capath=/x",
+                "--ssl-cert=/x",
+                "--ssl-key=/x",
+                "--ssl-crl=/x",
+                "--ssl-fp=x",
+                "--ssl-fips-mode=OFF",
+                "--tls-version=",
+                "--tls-version=TLSv1",
+                "--tls-version=TLSv1.1,TLSv1.2",
+                "--tls-sni-servername=x",
+                "--tls-v=TLSv1",
+                "--ssl-cipher=NULL",
+                "--ssl-cipher=eNULL:AES128-SHA",
+                "--ssl-cipher=ALL",
+                "--ssl-cipher=",
+                "--tls-ciphersuites=",
+                "--loose-disable-ssl",
+            ] {
+                for origin in [Origin::Typed, Origin::Environment] {
+                    let said = check_tls(origin, mode, &[arg.to_owned()]);
+                    assert!(
+                        said.is_err_and(|e| e.contains("spec.source.tls")),
+                        "{mode:?} {arg}"
+                    );
+                }
+            }
+            for arg in [
+                "--ssl",
+                "--ssl=1",
+                "--ssl=ON",
+                "--tls-version=TLSv1.2",
+                "--tls-version=TLSv1.2,TLSv1.3",
+                "--ssl-cipher=ECDHE-RSA-AES128-GCM-SHA256",
+                "--tls-ciphersuites=TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384",
+                "--skip-triggers",
+                "--set-gtid-purged=OFF",
+                "--skip-tz-utc",
+                "--tables",
+                "--tz-utc",
+                "-q",
+            ] {
+                assert_eq!(
+                    check_tls(Origin::Environment, mode, &[arg.to_owned()]),
+                    Ok(()),
+                    "{mode:?} {arg}"
+                );
+            }
+        }
+        for mode in [TlsMode::Disabled, TlsMode::Preferred] {
+            assert_eq!(
+                check_tls(Origin::Environment, mode, &["--skip-ssl".to_owned()]),
+                Ok(())
+            );
+        }
     }
 }

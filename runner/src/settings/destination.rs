@@ -76,7 +76,8 @@ pub(super) fn parse(
         }
         return match (&typed.path, &typed.s3, &typed.storage) {
             (Some(path), None, None) => {
-                volume("spec.destination.volume.path", path).map_err(|e| vec![e])
+                volume("spec.destination.volume.path", path, &format!("{path:?}"))
+                    .map_err(|e| vec![e])
             }
             (None, Some(s3), None) => self::s3(input, s3)
                 .map(|s3| Destination::S3(Box::new(s3)))
@@ -89,7 +90,10 @@ pub(super) fn parse(
         };
     }
     match env {
-        Some(path) => volume("SQLPATH", &path).map_err(|e| vec![e]),
+        Some(path) => {
+            let named = input.named("SQLPATH", &path);
+            volume("SQLPATH", &path, &named).map_err(|e| vec![e])
+        }
         None => Err(vec![
             "SQLPATH is not set: name a directory on a mounted volume, or set spec.destination"
                 .to_owned(),
@@ -97,9 +101,9 @@ pub(super) fn parse(
     }
 }
 
-fn volume(field: &str, path: &str) -> Result<Destination, String> {
+fn volume(field: &str, path: &str, named: &str) -> Result<Destination, String> {
     if !path.starts_with('/') {
-        return Err(format!("{field}: {path:?} is not an absolute path"));
+        return Err(format!("{field}: {named} is not an absolute path"));
     }
     Ok(Destination::Volume(PathBuf::from(path)))
 }
@@ -111,7 +115,11 @@ fn s3(input: &mut Input<'_>, typed: &RunS3) -> Result<S3, String> {
     let mut secret = |field: &str, file: &Option<String>| -> Result<Option<SecretString>, String> {
         let Some(file) = file else { return Ok(None) };
         let text = input.file(field, file)?;
-        Ok(Some(input.secret(field, &text)))
+        let secret = input.secret(field, &text);
+        if secret.expose_secret().trim().is_empty() {
+            return Err(format!("{field} names a key that is empty: fill it"));
+        }
+        Ok(Some(secret))
     };
     let field = "spec.destination.s3.credentialsSecretRef";
     let id = secret(field, &typed.access_key_id_file)?;

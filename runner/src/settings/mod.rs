@@ -4,6 +4,7 @@
 mod args;
 mod destination;
 mod identity;
+mod secrets;
 mod source;
 mod value;
 
@@ -23,8 +24,9 @@ use crate::failure::Failure;
 use crate::family::Family;
 use crate::notify::Receiver;
 use crate::scrub::Scrub;
+use crate::stall;
 
-pub use args::{Origin, check as check_args};
+pub use args::{Origin, asks_for_tls, check as check_args, check_tls};
 pub use destination::{Destination, S3};
 pub use identity::{Identity, apart, is_artefact, run_suffix};
 pub use source::{Databases, Source};
@@ -59,6 +61,8 @@ pub struct Settings {
     pub retention: Option<Retention>,
     /// The run's time limit.
     pub timeout: Option<Duration>,
+    /// So long may a client be silent; `None` means without end.
+    pub idle: Option<Duration>,
     /// Zone of times people read.
     pub zone: Tz,
     /// Whom to tell: the Feishu bot of APIURL, and `spec.notifications`.
@@ -83,6 +87,8 @@ pub struct Settings {
     pub problems: Vec<String>,
     /// The plan of a gobackup.io Backup, if the run is one of its.
     pub family: Option<Family>,
+    /// What must never be shown: whatever came from a Secret, known before anything was judged.
+    secrets: secrets::Secrets,
 }
 
 impl Settings {
@@ -91,10 +97,18 @@ impl Settings {
         let mut warnings = vec![];
         let mut problems = vec![];
         let spec = spec(env, &mut problems);
+        let literal = secrets::literal(env, spec.as_ref());
+        let seen = std::cell::RefCell::new(secrets::Secrets::of_variables(env, &literal));
+        let read: ReadFile<'_> = &|path| {
+            let text = read(path)?;
+            seen.borrow_mut().add_file(path, &text);
+            Ok(text)
+        };
         let mut input = value::Input {
             env,
             read,
             warnings: &mut warnings,
+            literal: &literal,
         };
         let source = source::parse(&mut input, spec.as_ref().and_then(|s| s.source.as_ref()));
         let destination = destination::parse(
@@ -102,6 +116,7 @@ impl Settings {
             spec.as_ref().and_then(|s| s.destination.as_ref()),
         );
         let timeout = problem(&mut problems, timeout(&mut input, spec.as_ref())).flatten();
+        let idle = problem(&mut problems, idle(&input)).unwrap_or(Some(stall::IDLE));
         let retention = problem(&mut problems, retention(&mut input, spec.as_ref())).flatten();
         let compression = problem(&mut problems, compression(spec.as_ref())).unwrap_or_default();
         let recipients =
@@ -134,6 +149,10 @@ impl Settings {
             .flatten()
             .flatten();
         let identity = Identity::new(env, spec.as_ref(), source.as_ref().ok());
+        // Those that are read when they are needed are known from now on.
+        for path in spec.iter().filter_map(|s| s.identity_file.as_deref()) {
+            let _ = read(path);
+        }
         Self {
             action: spec.as_ref().map_or(Action::Backup, |s| s.action),
             identity,
@@ -147,6 +166,7 @@ impl Settings {
                 .map(PathBuf::from),
             retention,
             timeout,
+            idle,
             zone,
             receivers,
             lost_receivers,
@@ -159,6 +179,7 @@ impl Settings {
             warnings,
             problems,
             family,
+            secrets: seen.into_inner(),
         }
     }
 
@@ -195,22 +216,17 @@ impl Settings {
 
     /// A scrubber of every secret the settings hold.
     pub fn scrub(&self) -> Scrub {
-        let mut secrets = vec![];
+        let mut secrets = self.secrets.all();
         if let Ok(source) = &self.source {
             let password = source.password.expose_secret();
-            // A password that equals the user name keeps nobody out, and messages name the user.
-            if *password != source.username {
-                secrets.push(password.to_owned());
+            secrets.push(password.to_owned());
+            // A password that equals a user name all may read keeps nobody out, and messages name the user.
+            if *password == source.username && !self.secrets.hides(password) {
+                secrets.retain(|s| s != password);
             }
         }
-        for receiver in &self.receivers {
-            let url = receiver.url.expose_secret();
-            secrets.push(url.to_owned());
-            // The token is the URL's last part; errors of the HTTP client may quote the path alone.
-            if let Some((_, token)) = url.rsplit_once('/') {
-                secrets.push(token.to_owned());
-            }
-        }
+        let urls = self.receivers.iter().map(|r| r.url.expose_secret());
+        secrets.extend(urls.flat_map(crds::secret::parts));
         if let Ok(destination) = &self.destination {
             secrets.extend(destination.secrets());
         }
@@ -262,7 +278,19 @@ fn timeout(
             _ => Err(format!("timeoutSeconds must be 1 or more, is {seconds}")),
         };
     }
-    env.map(|text| value::timeout(&text)).transpose()
+    env.map(|text| value::timeout(&text, &input.named("TIMEOUT", &text)))
+        .transpose()
+}
+
+/// IDLE_TIMEOUT: a Go duration; 0 means no limit.
+fn idle(input: &value::Input<'_>) -> Result<Option<Duration>, String> {
+    match input.get("IDLE_TIMEOUT") {
+        None => Ok(Some(stall::IDLE)),
+        Some(text) if matches!(text.as_str(), "0" | "0s" | "0m" | "0h") => Ok(None),
+        Some(text) => {
+            value::duration("IDLE_TIMEOUT", &text, &input.named("IDLE_TIMEOUT", &text)).map(Some)
+        }
+    }
 }
 
 fn retention(
@@ -275,12 +303,12 @@ fn retention(
             input.typed_wins("EXPIREAT", "spec.retention");
         }
         if let Some(age) = &typed.max_age {
-            value::duration("retention.maxAge", age)?;
+            value::duration("retention.maxAge", age, &format!("{age:?}"))?;
         }
         return Ok(Some(typed));
     }
     let Some(text) = env else { return Ok(None) };
-    value::duration("EXPIREAT", &text)?;
+    value::duration("EXPIREAT", &text, &input.named("EXPIREAT", &text))?;
     Ok(Some(Retention {
         max_age: Some(text),
         ..Retention::default()
@@ -321,7 +349,12 @@ fn recipients(input: &mut value::Input<'_>, spec: Option<&RunSpec>) -> Result<Ve
         );
     }
     for recipient in &found {
-        crate::codec::parse_recipient(recipient)?;
+        crate::codec::parse_recipient(recipient).map_err(|e| match &spec.recipients_file {
+            Some(_) => format!(
+                "{e} (encryption.age.recipients, or the Secret's key of recipientsSecretKeyRef)"
+            ),
+            None => e,
+        })?;
     }
     Ok(found)
 }
@@ -331,9 +364,14 @@ fn zone(input: &mut value::Input<'_>) -> Tz {
         return Tz::UTC;
     };
     crds::schedule::parse_zone(&name).unwrap_or_else(|e| {
+        let why = if (input.literal)("TZ") {
+            e.to_string()
+        } else {
+            "its value is no time zone".to_owned()
+        };
         input
             .warnings
-            .push(format!("TZ: {e}; times are shown in UTC"));
+            .push(format!("TZ: {why}; times are shown in UTC"));
         Tz::UTC
     })
 }
@@ -368,6 +406,11 @@ fn typed_receiver(
 ) -> Result<Receiver, String> {
     let name = format!("spec.notifications[{index}] ({:?})", typed.entry.type_);
     let url = input.file(&name, &typed.url_file)?;
+    if url.trim().is_empty() {
+        return Err(format!(
+            "{name}: the Secret's key is empty: fill it with the receiver's URL"
+        ));
+    }
     Ok(Receiver {
         name,
         type_: typed.entry.type_,

@@ -3,7 +3,7 @@
 
 use crds::mysql_backup::TlsMode;
 use crds::run::RunSource;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::args::{self, Origin};
 use super::value::Input;
@@ -59,6 +59,14 @@ pub(super) fn parse(
     let exclude_tables = collect(&mut problems, exclude_tables(input, typed));
     let extra_args = collect(&mut problems, extra_args(input, typed));
     let tls = collect(&mut problems, tls(typed));
+    if let (Some(args), Some(mode)) = (&extra_args, tls) {
+        let origin = if typed.extra_args.is_empty() {
+            Origin::Environment
+        } else {
+            Origin::Typed
+        };
+        collect(&mut problems, args::check_tls(origin, mode, args));
+    }
     match (
         host,
         port,
@@ -130,18 +138,26 @@ fn host(input: &mut Input<'_>, typed: &RunSource, socket: bool) -> Result<String
         .strip_prefix('[')
         .and_then(|t| t.strip_suffix(']'))
         .unwrap_or(&text);
+    let named = match &typed.host {
+        Some(typed) if *typed == text => format!("{text:?}"),
+        _ => input.named("HOST", &text),
+    };
     if bare.contains("://") || bare.contains('/') {
         return Err(format!(
-            "HOST: {text:?} is a URL or path: give the bare host name and put the port into PORT"
+            "HOST: {named} is a URL or path: give the bare host name and put the port into PORT"
         ));
     }
     if bare.contains(':') && bare.parse::<std::net::Ipv6Addr>().is_err() {
         return Err(format!(
-            "HOST: {text:?} holds a colon but is no IPv6 address: put the port into PORT"
+            "HOST: {named} holds a colon but is no IPv6 address: put the port into PORT"
         ));
     }
-    if bare.starts_with('-') || bare.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err(format!("HOST: {text:?} is not a host name or address"));
+    if bare.starts_with('-')
+        || bare
+            .chars()
+            .any(|c| c.is_whitespace() || c.is_control() || matches!(c, '@' | '=' | '?'))
+    {
+        return Err(format!("HOST: {named} is not a host name or address"));
     }
     Ok(bare.to_owned())
 }
@@ -156,10 +172,14 @@ fn port(input: &mut Input<'_>, typed: &RunSource) -> Result<u16, String> {
     match text.as_deref().map(str::parse::<u16>) {
         None => Ok(3306),
         Some(Ok(port)) if port > 0 => Ok(port),
-        _ => Err(format!(
-            "PORT: {:?} is not a port from 1 to 65535",
-            text.unwrap_or_default()
-        )),
+        _ => {
+            let text = text.unwrap_or_default();
+            let named = match typed.port {
+                Some(_) => format!("{text:?}"),
+                None => input.named("PORT", &text),
+            };
+            Err(format!("PORT: {named} is not a port from 1 to 65535"))
+        }
     }
 }
 
@@ -196,7 +216,14 @@ fn password(input: &mut Input<'_>, typed: &RunSource) -> Result<SecretString, St
             input.typed_wins("PASSWORD", "spec.source.credentialsSecretRef");
         }
         let text = input.file("spec.source.credentialsSecretRef", file)?;
-        return Ok(input.secret("the Secret of spec.source.credentialsSecretRef", &text));
+        let password = input.secret("the Secret of spec.source.credentialsSecretRef", &text);
+        if password.expose_secret().is_empty() {
+            return Err(
+                "the password is empty: fill its key in the Secret of spec.source.credentialsSecretRef"
+                    .to_owned(),
+            );
+        }
+        return Ok(password);
     }
     Ok(input.secret("PASSWORD", &env.unwrap_or_default()))
 }
@@ -207,18 +234,26 @@ fn databases(input: &mut Input<'_>, typed: &RunSource) -> Result<Databases, Stri
         if env.is_some() {
             input.typed_wins("DATABASES", "spec.source.databases");
         }
-        return listed("spec.source.databases", typed.databases.clone());
+        return listed("spec.source.databases", typed.databases.clone(), |name| {
+            format!("{name:?}")
+        });
     }
     match env {
         None => Ok(Databases::All),
         Some(text) if text.trim().is_empty() => Err(
             "DATABASES is set but empty: name databases, or leave it out to dump all".to_owned(),
         ),
-        Some(text) => listed("DATABASES", names(&text)),
+        Some(text) => listed("DATABASES", names(&text), |name| {
+            input.named("DATABASES", name)
+        }),
     }
 }
 
-fn listed(field: &str, names: Vec<String>) -> Result<Databases, String> {
+fn listed(
+    field: &str,
+    names: Vec<String>,
+    named: impl Fn(&str) -> String,
+) -> Result<Databases, String> {
     if names.iter().any(|n| n.trim().is_empty()) {
         return Err(format!("{field} holds an empty name: remove it"));
     }
@@ -226,7 +261,10 @@ fn listed(field: &str, names: Vec<String>) -> Result<Databases, String> {
         .iter()
         .find(|n| n.contains('\0') || n.chars().count() > 64)
     {
-        return Err(format!("{field}: {name:?} can't be the name of a database"));
+        return Err(format!(
+            "{field}: {} can't be the name of a database",
+            named(name)
+        ));
     }
     Ok(Databases::Listed(names))
 }
@@ -258,7 +296,14 @@ fn exclude_tables(
             Some((database, table)) if !database.is_empty() && !table.is_empty() => {
                 Ok((database.to_owned(), table.to_owned()))
             }
-            _ => Err(format!("{field}: {entry:?} is not database.table")),
+            _ => {
+                let named = if field == "EXCLUDE_TABLES" {
+                    input.named(field, entry)
+                } else {
+                    format!("{entry:?}")
+                };
+                Err(format!("{field}: {named} is not database.table"))
+            }
         })
         .collect()
 }

@@ -12,6 +12,8 @@ pub(super) struct Input<'a> {
     pub(super) env: &'a Environment,
     pub(super) read: ReadFile<'a>,
     pub(super) warnings: &'a mut Vec<String>,
+    /// Tells of a variable whether all may read its value anyway.
+    pub(super) literal: &'a dyn Fn(&str) -> bool,
 }
 
 impl Input<'_> {
@@ -51,6 +53,16 @@ impl Input<'_> {
         value.into()
     }
 
+    /// A value that is not as it must be, as messages may name it: what may have come from a Secret is
+    /// never repeated.
+    pub(super) fn named(&self, variable: &str, value: &str) -> String {
+        if (self.literal)(variable) {
+            format!("{value:?}")
+        } else {
+            "its value (from a Secret, so it is not shown)".to_owned()
+        }
+    }
+
     /// Says that `field` won over the variable.
     pub(super) fn typed_wins(&mut self, variable: &str, field: &str) {
         self.warnings.push(format!(
@@ -60,9 +72,15 @@ impl Input<'_> {
 }
 
 /// A Go duration above zero.
-pub(super) fn duration(field: &str, text: &str) -> Result<Duration, String> {
+pub(super) fn duration(field: &str, text: &str, named: &str) -> Result<Duration, String> {
     let bad = |why: &str| {
-        format!("{field}: {text:?} is not a duration above zero ({why}): write it like 24h or 90m")
+        // The reason may quote the text.
+        let why = if named.starts_with('"') {
+            format!(" ({why})")
+        } else {
+            String::new()
+        };
+        format!("{field}: {named} is not a duration above zero{why}: write it like 24h or 90m")
     };
     let nanos = parse_go_duration(text.trim()).map_err(bad)?;
     match u64::try_from(nanos) {
@@ -72,14 +90,14 @@ pub(super) fn duration(field: &str, text: &str) -> Result<Duration, String> {
 }
 
 /// TIMEOUT: whole hours, or a Go duration.
-pub(super) fn timeout(text: &str) -> Result<Duration, String> {
+pub(super) fn timeout(text: &str, named: &str) -> Result<Duration, String> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         return match text.parse::<u64>().ok().and_then(|h| h.checked_mul(3600)) {
             Some(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds)),
             Some(_) => Err("TIMEOUT is 0: leave it out for no limit".to_owned()),
-            None => Err(format!("TIMEOUT: {text} hours are too many")),
+            None => Err(format!("TIMEOUT: {named} hours are too many")),
         };
     }
-    duration("TIMEOUT", text)
+    duration("TIMEOUT", text, named)
         .map_err(|e| e.replace("write it like", "write whole hours (9) or a duration like"))
 }

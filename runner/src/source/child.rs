@@ -1,17 +1,19 @@
 //! A client as a child process: no shell, an empty environment, a process group of its own.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::client::Client;
 use crate::cancel::Cancel;
 use crate::failure::Failure;
-use crate::scrub::{Scrub, without_rows};
+use crate::scrub::{Scrub, each_line};
+use crate::stall::{Stalled, Watched};
 
 /// So many of the client's last messages are kept for the report.
 const KEPT: usize = 20;
@@ -27,6 +29,8 @@ pub struct Ended {
     pub status: ExitStatus,
     /// Its last messages, scrubbed.
     pub messages: Vec<String>,
+    /// It was silent for so long and was ended for it.
+    pub stalled: Option<Duration>,
 }
 
 impl Ended {
@@ -51,6 +55,7 @@ pub struct Dump {
     group: Option<Pid>,
     cancel: Cancel,
     messages: Option<JoinHandle<Vec<String>>>,
+    stalled: Stalled,
     name: String,
 }
 
@@ -64,7 +69,7 @@ impl Dump {
         args: &[String],
         cancel: &Cancel,
         scrub: &Arc<Scrub>,
-    ) -> Result<(Self, ChildStdout), Failure> {
+    ) -> Result<(Self, Watched<ChildStdout>), Failure> {
         let mut dump = spawn(client, args, Stdio::null(), cancel, scrub)?;
         let Some(output) = dump.child.stdout.take() else {
             return Err(Failure::other(
@@ -74,6 +79,8 @@ impl Dump {
         };
         // Where the system refuses, the usual 64 KiB must do.
         let _ = rustix::pipe::fcntl_setpipe_size(&output, PIPE);
+        let output = Watched::new(output, cancel.idle(), dump.group);
+        dump.stalled = output.stalled();
         Ok((dump, output))
     }
 
@@ -126,7 +133,9 @@ impl Dump {
             }
         });
         let mut output = Vec::new();
-        if let Some(mut stdout) = dump.child.stdout.take() {
+        if let Some(stdout) = dump.child.stdout.take() {
+            let mut stdout = Watched::new(stdout, cancel.idle(), dump.group);
+            dump.stalled = stdout.stalled();
             stdout.read_to_end(&mut output).map_err(failed)?;
         }
         let _ = writer.join();
@@ -158,7 +167,11 @@ impl Dump {
             .take()
             .and_then(|m| m.join().ok())
             .unwrap_or_default();
-        Ok(Ended { status, messages })
+        Ok(Ended {
+            status,
+            messages,
+            stalled: self.stalled.limit(),
+        })
     }
 
     fn release(&mut self) {
@@ -215,6 +228,7 @@ fn spawn(
         group,
         cancel: cancel.clone(),
         messages,
+        stalled: Stalled::default(),
         name,
     })
 }
@@ -222,22 +236,12 @@ fn spawn(
 /// Logs what the client says, and keeps the end of it.
 fn gather(stderr: impl Read, name: &str, scrub: &Scrub) -> Vec<String> {
     let mut kept: Vec<String> = vec![];
-    let mut reader = BufReader::new(stderr);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        match reader.by_ref().take(8192).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return kept,
-            Ok(_) => {}
-        }
-        let text = without_rows(&scrub.clean(String::from_utf8_lossy(&line).trim()));
-        if text.is_empty() {
-            continue;
-        }
+    each_line(stderr, scrub, |text| {
         tracing::warn!(client = name, "{text}");
         if kept.len() == KEPT {
             kept.remove(0);
         }
         kept.push(text);
-    }
+    });
+    kept
 }

@@ -2,11 +2,19 @@
 
 use crate::failure::Failure;
 use crate::settings::Source;
+use crate::stall;
 
 use super::child::Ended;
 
 /// The failure of a client that did not end well.
 pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
+    let place = match &source.socket {
+        Some(socket) => format!("socket {socket}"),
+        None => format!("{}:{}", source.host, source.port),
+    };
+    if let Some(limit) = ended.stalled {
+        return stall::explain(client, &place, limit);
+    }
     let said = ended
         .messages
         .iter()
@@ -15,10 +23,6 @@ pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
         .or_else(|| ended.messages.last());
     let Some(said) = said else {
         return silent(client, ended);
-    };
-    let place = match &source.socket {
-        Some(socket) => format!("socket {socket}"),
-        None => format!("{}:{}", source.host, source.port),
     };
     let user = &source.username;
     let (reason, remedy): (&'static str, String) = match number(said) {
@@ -53,6 +57,10 @@ pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
             format!("host {:?} can't be resolved: correct HOST or spec.source.host (name.namespace.svc for a Service)", source.host),
         ),
         Some(2002 | 2003) => refused(said, &place),
+        Some(2006 | 2012 | 2013 | 2055 | 1158..=1161) if is_handshake(said) => (
+            "ConnectionLost",
+            format!("the connection to {place} was cut before the login: look whether a proxy, a NetworkPolicy or a mesh closes it, and whether the server starts, refuses this host or has reached max_connections"),
+        ),
         Some(2006 | 2013 | 2055 | 1927 | 1053) => (
             "ConnectionLost",
             format!("the connection to {place} was lost: look at the server's log (restart, KILL, timeouts, memory); if it always breaks at the same row, raise max-allowed-packet"),
@@ -85,6 +93,15 @@ pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
             "TooManyConnections",
             "the server or user has no connection free: raise max_connections or run at another time".to_owned(),
         ),
+        // MariaDB's and MySQL's number.
+        Some(4151 | 3118 | 3955) => (
+            "AccountLocked",
+            format!("the account of user {user:?} is locked: ALTER USER … ACCOUNT UNLOCK, or name another user"),
+        ),
+        Some(1129) => (
+            "AccessDenied",
+            format!("the server at {place} has blocked this host after too many failed connections: FLUSH HOSTS there"),
+        ),
         Some(1820 | 1862) => (
             "PasswordExpired",
             format!("the password of user {user:?} has expired: set a new one"),
@@ -114,6 +131,20 @@ pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
             ended.status_text()
         ),
     )
+}
+
+/// What a client says of a connection that ends before the server's greeting or its answer to the login.
+fn is_handshake(said: &str) -> bool {
+    let lower = said.to_lowercase();
+    [
+        "handshake",
+        "initial communication packet",
+        "authorization packet",
+        "final connect information",
+        "connection settings to server",
+    ]
+    .iter()
+    .any(|w| lower.contains(w))
 }
 
 fn refused(said: &str, place: &str) -> (&'static str, String) {
@@ -165,12 +196,15 @@ fn silent(client: &str, ended: &Ended) -> Failure {
 /// `… (1227)`, `errno 28`.
 pub(super) fn number(message: &str) -> Option<u32> {
     let lower = message.to_lowercase();
-    for marker in ["error: ", "error ", "errno: ", "errno "] {
-        for (at, _) in lower.match_indices(marker) {
-            if let Some(number) = leading(&lower[at + marker.len()..]) {
-                return Some(number);
-            }
-        }
+    let first = ["error: ", "error ", "errno: ", "errno "]
+        .iter()
+        .flat_map(|marker| lower.match_indices(marker))
+        // `…, system error: 104` is the operating system's, beside the client's own.
+        .filter(|(at, _)| !lower[..*at].ends_with("system "))
+        .filter_map(|(at, marker)| Some((at, leading(&lower[at + marker.len()..])?)))
+        .min();
+    if let Some((_, number)) = first {
+        return Some(number);
     }
     // `Couldn't execute 'FLUSH TABLES': Access denied; … (1227)`
     lower
@@ -187,6 +221,7 @@ fn leading(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[test]
@@ -218,8 +253,82 @@ mod tests {
                 None,
             ),
             ("mariadb-dump: unknown variable 'set-gtid-purged=OFF'", None),
+            (
+                "ERROR 2013 (HY000): Lost connection to server at 'handshake: reading initial communication packet', system error: 104",
+                Some(2013),
+            ),
+            (
+                "mysqldump: Got error: 2013: Lost connection to MySQL server at 'reading authorization packet', system error: 0 when trying to connect",
+                Some(2013),
+            ),
         ] {
             assert_eq!(number(message), expected, "{message}");
         }
+    }
+
+    /// Messages as MariaDB 10.11 and MySQL 9 give them.
+    #[test]
+    fn p6_words_name_the_cause() {
+        let source = crate::settings::Settings::parse(
+            &[("HOST", "db"), ("USERNAME", "bk")]
+                .map(|(k, v)| (k.to_owned(), v.to_owned()))
+                .into(),
+            &|_| Err("no file".into()),
+        )
+        .source
+        .unwrap();
+        let status = std::os::unix::process::ExitStatusExt::from_raw(2 << 8);
+        for (said, reason, word) in [
+            (
+                "ERROR 2013 (HY000): Lost connection to server at 'handshake: reading initial communication packet', system error: 104",
+                "ConnectionLost",
+                "before the login",
+            ),
+            (
+                "ERROR 2013 (HY000): Lost connection to MySQL server at 'reading authorization packet', system error: 104",
+                "ConnectionLost",
+                "before the login",
+            ),
+            (
+                "mysqldump: Error 2013: Lost connection to server during query when dumping table `big` at row: 5",
+                "ConnectionLost",
+                "at the same row",
+            ),
+            (
+                "ERROR 4151 (HY000): Access denied, this account is locked",
+                "AccountLocked",
+                "ACCOUNT UNLOCK",
+            ),
+            (
+                "ERROR 3118 (HY000): Access denied for user 'bk'@'localhost'. Account is locked.",
+                "AccountLocked",
+                "ACCOUNT UNLOCK",
+            ),
+            (
+                "ERROR 1129 (HY000): Host '10.0.0.1' is blocked because of many connection errors",
+                "AccessDenied",
+                "FLUSH HOSTS",
+            ),
+        ] {
+            let ended = Ended {
+                status,
+                messages: vec![said.to_owned()],
+                stalled: None,
+            };
+            let failure = explain("mariadb", &ended, &source);
+            assert_eq!(failure.reason, reason, "{said}");
+            assert!(failure.message.contains(word), "{failure}");
+        }
+        let ended = Ended {
+            status,
+            messages: vec![],
+            stalled: Some(std::time::Duration::from_secs(300)),
+        };
+        let failure = explain("mariadb", &ended, &source);
+        assert_eq!(failure.reason, "SourceStalled");
+        assert!(
+            failure.message.contains("db:3306") && failure.message.contains("5m"),
+            "{failure}"
+        );
     }
 }

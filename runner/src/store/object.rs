@@ -509,7 +509,20 @@ fn failure(place: &str, doing: &str, key: &str, error: &opendal::Error) -> Failu
     let said = text.rsplit("=> ").next().unwrap_or_default();
     let said = crds::report::clean(said, 300);
     let lower = text.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|w| lower.contains(w));
     let (reason, remedy) = match error.kind() {
+        _ if says(&["requesttimetooskewed", "requestexpired"]) => (
+            "ClockSkewed",
+            "the clocks of this node and of the store differ by more than the store allows: correct the node's (NTP), or the store's".to_owned(),
+        ),
+        _ if says(&["status: 507", "insufficientstorage", "storagefull", "quotaexceeded", "insufficientcapacity"]) => (
+            "NoSpace",
+            "the store is full, or its quota is: free space there, or keep less (EXPIREAT, spec.retention)".to_owned(),
+        ),
+        _ if says(&["expiredtoken", "tokenrefreshrequired"]) => (
+            "PermissionDenied",
+            "the session token has expired: renew it in the Secret of spec.destination.s3.credentialsSecretRef".to_owned(),
+        ),
         ErrorKind::ConditionNotMatch => ("AlreadyExists", "the object exists already".to_owned()),
         // S3's and Azure's words for an object that has to be brought back first.
         _ if ["invalidobjectstate", "blobarchived"].iter().any(|w| lower.contains(w)) => (

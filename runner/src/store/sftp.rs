@@ -284,13 +284,20 @@ impl SftpStore {
         let mut tried = vec![];
         if let Some(key) = &s.private_key {
             let passphrase = s.passphrase.as_ref().map(ExposeSecret::expose_secret);
-            let key = russh::keys::decode_secret_key(key.expose_secret(), passphrase).map_err(
-                |e| {
-                    Failure::settings(format!(
-                        "config.private_key can't be read: {e}; give a private key, and its passphrase if it has one"
-                    ))
-                },
-            )?;
+            let key =
+                russh::keys::decode_secret_key(key.expose_secret(), passphrase).map_err(|e| {
+                    let why = match (&e, passphrase) {
+                        (russh::keys::Error::KeyIsEncrypted, None) => {
+                            "it is protected by a passphrase and none is given; set passphrase_ref"
+                                .to_owned()
+                        }
+                        (_, Some(_)) => format!("{e}; check that passphrase is the key's"),
+                        (_, None) => {
+                            format!("{e}; give a private key, and its passphrase if it has one")
+                        }
+                    };
+                    Failure::settings(format!("config.private_key can't be read: {why}"))
+                })?;
             let hash = session
                 .best_supported_rsa_hash()
                 .await

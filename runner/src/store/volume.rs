@@ -471,13 +471,26 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 
 /// Names what failed, why, and what to do.
 fn failure(doing: &str, path: &Path, error: &io::Error) -> Failure {
+    let path_of = path;
     let path = path.display();
     let errno = error
         .raw_os_error()
         .map(rustix::io::Errno::from_raw_os_error);
     use rustix::io::Errno;
     match errno {
-        Some(Errno::NOSPC | Errno::DQUOT) => Failure::store(
+        Some(Errno::NOSPC) if crate::failure::no_inodes(path_of) => Failure::store(
+            "NoSpace",
+            format!(
+                "no inode left on the volume while {doing} {path}: it has bytes left but takes no more files; remove small files there, or take a file system with more inodes"
+            ),
+        ),
+        Some(Errno::DQUOT) => Failure::store(
+            "NoSpace",
+            format!(
+                "the quota of the volume is used up while {doing} {path}: raise it, or keep less (EXPIREAT, spec.retention)"
+            ),
+        ),
+        Some(Errno::NOSPC) => Failure::store(
             "NoSpace",
             format!(
                 "no space left on the volume while {doing} {path}: enlarge the volume, or keep less (EXPIREAT, spec.retention)"

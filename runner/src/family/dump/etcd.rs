@@ -30,7 +30,7 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     args.extend(d.args.iter().cloned());
     let mut program = Program::new(Program::find(job.context, "etcdctl")?, args);
     program.env = vec![("ETCDCTL_API".to_owned(), "3".to_owned())];
-    let (_, ended) = program.run(job.context, "")?;
+    let (_, ended) = program.ask(job.context, "", Some(&path))?;
     if !ended.good() {
         return Err(explain("etcdctl", &ended));
     }
@@ -68,7 +68,7 @@ pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
     args.extend(d.args.iter().cloned());
     let mut program = Program::new(Program::find(job.context, "etcdctl")?, args);
     program.env = vec![("ETCDCTL_API".to_owned(), "3".to_owned())];
-    let (_, ended) = program.run(job.context, "")?;
+    let (_, ended) = program.ask(job.context, "", None)?;
     if ended.good() {
         return Ok(());
     }

@@ -29,7 +29,7 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     args.extend(d.args.iter().cloned());
     args.push(out.display().to_string());
     let program = Program::new(Program::find(job.context, "influx")?, args);
-    let (_, ended) = program.run(job.context, "")?;
+    let (_, ended) = program.ask(job.context, "", Some(&out))?;
     if !ended.good() {
         return Err(explain("influx", &ended));
     }

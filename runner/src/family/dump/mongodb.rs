@@ -45,7 +45,7 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let config = job.private_file("config", &secrets)?;
     args.push(format!("--config={}", config.text()));
     let program = Program::new(Program::find(job.context, "mongodump")?, args);
-    let (_, ended) = program.run(job.context, "")?;
+    let (_, ended) = program.ask(job.context, "", Some(&out))?;
     if !ended.good() {
         return Err(explain("mongodump", &ended));
     }

@@ -91,6 +91,25 @@ fn source(job: &Dump<'_>) -> Result<Source, Failure> {
         }
         Ok((database, name))
     });
+    let demanded = crate::settings::asks_for_tls(&d.args);
+    let lowers = |arg: &String| {
+        let own = std::slice::from_ref(arg);
+        !crate::settings::asks_for_tls(own)
+            && !arg.starts_with("--ssl-c")
+            && !arg.starts_with("--ssl-key")
+            && crate::settings::check_tls(
+                crate::settings::Origin::Environment,
+                TlsMode::Required,
+                own,
+            )
+            .is_err()
+    };
+    if let Some(arg) = d.args.iter().find(|a| demanded && lowers(a)) {
+        return Err(Failure::settings(format!(
+            "config.args demands TLS and holds {} too, which may take it back: remove one of them",
+            arg.split('=').next().unwrap_or_default()
+        )));
+    }
     let extra_args: Vec<String> = d.args.iter().filter(|w| !skip(w)).cloned().collect();
     crate::settings::check_args(crate::settings::Origin::Environment, &extra_args)
         .map_err(|e| Failure::settings(e.replace("MYSQLDUMP_ARGS", "config.args")))?;
@@ -107,6 +126,8 @@ fn source(job: &Dump<'_>) -> Result<Source, Failure> {
         exclude_tables: tables.collect::<Result<_, _>>()?,
         tls: if d.args.iter().any(|w| skip(&w)) {
             TlsMode::Disabled
+        } else if demanded {
+            TlsMode::Required
         } else {
             TlsMode::Preferred
         },

@@ -25,7 +25,7 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     program.env = environment(&passfile.text());
     let name = database.database.as_deref().unwrap_or("all_databases");
     let mut running = program.start(job.context, false)?;
-    let Some(output) = running.stdout.take() else {
+    let Some(output) = running.source() else {
         return Err(Failure::other("ClientNotStarted", "pg_dump has no output"));
     };
     let mut script = Script::default();
@@ -60,7 +60,7 @@ pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
         &passfile(expose(d.password.as_ref()).unwrap_or_default())?,
     )?;
     program.env = environment(&passfile.text());
-    let (_, ended) = program.run(job.context, "")?;
+    let (_, ended) = program.ask(job.context, "", None)?;
     if ended.good() {
         return Ok(());
     }

@@ -46,7 +46,7 @@ pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
     let (mut args, input) = server(job);
     args.push("PING".to_owned());
     let program = Program::new(Program::find(job.context, "redis-cli")?, args);
-    let (output, mut ended) = program.run(job.context, &input)?;
+    let (output, mut ended) = program.ask(job.context, &input, None)?;
     let said = String::from_utf8_lossy(&output).trim().to_owned();
     if ended.good() && said.ends_with("PONG") {
         return Ok(());
@@ -83,7 +83,9 @@ fn over_the_network(job: &Dump<'_>, crc: &mut Crc64) -> Result<Spooled, Failure>
     let fifo = job.work.join(job.work_name("rdb"));
     args.extend(["--rdb".to_owned(), fifo.display().to_string()]);
     let program = Program::new(Program::find(job.context, "redis-cli")?, args);
-    let (_, ended) = program.run(job.context, &input)?;
+    // The server writes its snapshot before it sends the first byte.
+    let idle = job.context.cancel.idle().map(|idle| idle * 6);
+    let (_, ended) = program.run_within(job.context, &input, idle, Some(&fifo))?;
     if !ended.good() {
         return Err(explain("redis-cli", &ended));
     }

@@ -122,6 +122,7 @@ impl Said {
         let ended = Ended {
             status: self.ended.status,
             messages: words.split_off(from),
+            stalled: None,
         };
         match (self.stage, &self.database) {
             (Stage::Storing, _) => Failure::store(
@@ -189,6 +190,7 @@ mod tests {
         listener.end(Ended {
             status: ExitStatus::from_raw(1 << 8),
             messages: vec![],
+            stalled: None,
         })
     }
 
