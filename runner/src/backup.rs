@@ -348,11 +348,9 @@ fn dump(
     let name = connected.client.name();
     if !ended.good() {
         let failure = source::explain(&name, &ended, source);
-        return Err(blame(
-            failure,
-            context.reporter.counters.store_wait.get(),
-            store.as_ref(),
-        ));
+        let place = context.store.get().map(|s| s.describe());
+        let waited = context.reporter.counters.store_wait.get();
+        return Err(blame(failure, waited, &place.unwrap_or_default()));
     }
     if !raw.summary.footer {
         return Err(Failure::source(
@@ -391,15 +389,14 @@ fn dump(
 
 /// A server hangs up on a client that takes nothing for a while; where the store made it wait, the store
 /// is named.
-fn blame(failure: Failure, waited: Duration, store: &dyn Store) -> Failure {
+fn blame(failure: Failure, waited: Duration, place: &str) -> Failure {
     if failure.reason != "ConnectionLost" || waited < STORE_PAUSED {
         return failure;
     }
     Failure::store(
         "StoreStalled",
         format!(
-            "{} took nothing for {}, and the database server hung up meanwhile: look at the store's health and the way to it; net_write_timeout of the server says how long it waits; {}",
-            store.describe(),
+            "{place} took nothing for {}, and the database server hung up meanwhile: look at the store's health and the way to it; net_write_timeout of the server says how long it waits; {}",
             duration(waited),
             failure.message
         ),
