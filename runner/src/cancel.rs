@@ -114,3 +114,41 @@ impl Cancel {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r6_only_a_backup_that_stored_nothing_says_that_nothing_was_stored() {
+        let said =
+            |action, restore, phase, stored: &[&str]| left_behind(action, restore, phase, stored);
+        assert_eq!(
+            said(Action::Backup, false, "Dumping", &[]),
+            "nothing was stored"
+        );
+        assert!(said(Action::Backup, false, "Storing", &["a/b.tar"]).contains("so far: a/b.tar"));
+        let half = said(Action::Restore, true, "Restoring", &["a.sql"]);
+        assert!(
+            half.contains("half done") && half.contains("do not use it"),
+            "{half}"
+        );
+        let early = said(Action::Restore, true, "ReadingBack", &["a.sql"]);
+        assert!(early.contains("nothing was restored"), "{early}");
+        for action in [
+            Action::Restore,
+            Action::Verify,
+            Action::Prune,
+            Action::Probe,
+            Action::List,
+            Action::Notify,
+        ] {
+            for restore in [true, false] {
+                for phase in ["Connecting", "ReadingBack", "Restoring", "Pruning"] {
+                    let words = said(action, restore, phase, &[]);
+                    assert!(!words.contains("nothing was stored"), "{action:?}: {words}");
+                }
+            }
+        }
+    }
+}

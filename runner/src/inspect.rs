@@ -189,9 +189,9 @@ pub fn probe(context: &Context) -> Result<(), Failure> {
         context.nonce
     );
     store.put(&key, b"probe")?;
-    let read = store.open(&key)?.is_some();
+    let read = crate::store::holds(store.as_ref(), &key, b"probe");
     store.remove(&key)?;
-    if !read {
+    if !read? {
         return Err(Failure::store(
             "NotReadBack",
             format!(

@@ -393,3 +393,58 @@ fn t1_random_freezes_on_s3_with_and_without_conditions() {
         });
     }
 }
+
+/// SIGTERM while an older artefact is being removed: what was stored is whole and vouched for.
+#[test]
+fn r6_a_pod_that_is_ended_while_it_prunes_has_made_a_good_backup() {
+    let fake = FakeS3::start(Fault::None);
+    let keep = |n: i32| json!({"retention": {"keepLast": n}});
+    for run in ["shop-28950868", "shop-28950869"] {
+        with_bucket(pod(run, run), run, &fake.url, "backups", keep(9))
+            .run()
+            .assert_good();
+    }
+    let (url, gate) = fake.gated_at_removal();
+    let run = "shop-28950870";
+    let last = with_bucket(pod(run, run), run, &url, "backups", keep(1));
+    let started = Instant::now();
+    let mut child = last.start();
+    assert!(gate.wait(&mut || child.try_wait().unwrap().is_some()));
+    signal(&child, "-TERM");
+    let done = last.finish(child, started);
+    gate.open();
+    done.assert_good();
+    assert_eq!(wrong(&fake, &done), [""; 0]);
+    let told = |w: &String| w.contains("retention was not applied") && w.contains("SIGTERM");
+    assert!(
+        done.report.warnings.iter().any(told),
+        "{:?}",
+        done.report.warnings
+    );
+    assert!(
+        !done.stdout.contains("nothing was stored"),
+        "{}",
+        done.stdout
+    );
+
+    let mut family = archive_pod("pod-1", &fake.url);
+    family.run("nightly-28950869").assert_good();
+    std::thread::sleep(Duration::from_millis(1100));
+    let (url, gate) = fake.gated_at_removal();
+    let mut family = archive_pod("pod-2", &url);
+    family.plan["storages"][0]["keep"] = json!(1);
+    let spec = family.spec_of("nightly-28950870");
+    family.runner.env.insert("BACKUP_SPEC".into(), spec);
+    let started = Instant::now();
+    let mut child = family.runner.start();
+    assert!(gate.wait(&mut || child.try_wait().unwrap().is_some()));
+    signal(&child, "-TERM");
+    let done = family.runner.finish(child, started);
+    gate.open();
+    done.assert_good();
+    assert!(
+        done.report.warnings.iter().any(told),
+        "{:?}",
+        done.report.warnings
+    );
+}

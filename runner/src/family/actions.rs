@@ -416,13 +416,9 @@ fn named(kind: &str, name: &str, e: Failure) -> Failure {
 fn probe_storage(context: &Context, target: &Target) -> Result<(), Failure> {
     let key = state::join(&target.path, &format!(".probe-{}", context.nonce));
     target.store.put(&key, b"probe")?;
-    let mut text = vec![];
-    let read = match target.store.open(&key)? {
-        Some(mut reader) => reader.read_to_end(&mut text).is_ok() && text == b"probe",
-        None => false,
-    };
+    let read = crate::store::holds(target.store.as_ref(), &key, b"probe");
     target.store.remove(&key)?;
-    if read {
+    if read? {
         return Ok(());
     }
     Err(Failure::store(

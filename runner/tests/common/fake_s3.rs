@@ -72,7 +72,8 @@ pub struct Gate {
 #[derive(Default)]
 struct Held {
     seen: usize,
-    at: Option<(usize, Option<Moment>)>,
+    at: Option<(usize, Moment)>,
+    at_removal: bool,
     held: bool,
     open: bool,
 }
@@ -107,9 +108,10 @@ impl Gate {
         self.state.lock().unwrap().seen
     }
 
-    fn pass(&self, number: usize, moment: Moment) {
+    fn pass(&self, number: usize, moment: Moment, removes: bool) {
         let mut state = self.state.lock().unwrap();
-        if state.at != Some((number, Some(moment))) {
+        let removal = state.at_removal && removes && moment == Moment::Before;
+        if state.at != Some((number, moment)) && !removal {
             return;
         }
         state.held = true;
@@ -163,7 +165,14 @@ impl FakeS3 {
     /// Another address of the same store, whose caller is held at its request of this number.
     pub fn gated(&self, number: usize, moment: Moment) -> (String, Arc<Gate>) {
         let gate = Arc::new(Gate::default());
-        gate.state.lock().unwrap().at = Some((number, Some(moment)));
+        gate.state.lock().unwrap().at = Some((number, moment));
+        (serve(&self.fake, &gate), gate)
+    }
+
+    /// Another address of the same store, whose caller is held when it removes an artefact.
+    pub fn gated_at_removal(&self) -> (String, Arc<Gate>) {
+        let gate = Arc::new(Gate::default());
+        gate.state.lock().unwrap().at_removal = true;
         (serve(&self.fake, &gate), gate)
     }
 
@@ -256,9 +265,10 @@ async fn gated(
         state.seen
     };
     tokio::task::spawn_blocking(move || {
-        gate.pass(number, Moment::Before);
+        let removes = method == Method::DELETE && is_artefact(uri.path()) && uri.query().is_none();
+        gate.pass(number, Moment::Before, removes);
         let response = answer(&fake, &method, &uri, &headers, &body);
-        gate.pass(number, Moment::After);
+        gate.pass(number, Moment::After, removes);
         response
     })
     .await
