@@ -90,6 +90,7 @@ pub fn clean(context: &Context, store: &dyn Store, all: bool) -> Result<u64, Fai
         context,
         identity,
         path: identity.directory(),
+        all,
     };
     let removed = leftovers::clean(context, store, &place, all)?;
     if !all && !removed.manifests.is_empty() {
@@ -107,6 +108,7 @@ struct Directory<'a> {
     context: &'a Context,
     identity: &'a Identity,
     path: String,
+    all: bool,
 }
 
 impl Place for Directory<'_> {
@@ -115,11 +117,14 @@ impl Place for Directory<'_> {
     }
 
     fn is_artefact(&self, key: &str) -> bool {
-        self.directory_of(key) && settings::is_artefact(key.rsplit('/').next().unwrap_or(key))
+        // What has no manifest is the user's where retention is told to take such over.
+        let rules = self.context.settings.retention.as_ref();
+        let adopts = rules.is_some_and(|r| r.adopt_pattern.is_some());
+        (self.all || !adopts) && self.is_upload(key)
     }
 
     fn is_upload(&self, key: &str) -> bool {
-        self.is_artefact(key)
+        self.directory_of(key) && settings::is_artefact(key.rsplit('/').next().unwrap_or(key))
     }
 
     fn is_of_run(&self, key: &str) -> bool {
@@ -128,6 +133,10 @@ impl Place for Directory<'_> {
 
     fn is_own(&self, _note: &Note) -> bool {
         true
+    }
+
+    fn prunes(&self) -> bool {
+        self.context.settings.retention.is_some()
     }
 
     fn is_alone(&self) -> bool {

@@ -4,6 +4,7 @@
 //! that only looks like the runner's. Ages are by the store's own clock.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -12,6 +13,8 @@ use crate::failure::Failure;
 use crate::run::Context;
 use crate::store::{self, Attempt, DEAD_AFTER, Kind, Name, Note, OpenUpload, Own, Store};
 
+/// Largest manifest that is read.
+const LARGEST: u64 = 64 << 20;
 /// Marks are kept for so long.
 const MARKS: Duration = Duration::from_secs(7 * 24 * 3600);
 /// An attempt of another run whose process is gone by its lock: a runner older than these locks
@@ -35,6 +38,9 @@ pub trait Place: Sync {
 
     /// True if the claim is one of this object.
     fn is_own(&self, note: &Note) -> bool;
+
+    /// True if retention removes artefacts there.
+    fn prunes(&self) -> bool;
 
     /// True if all that is in the directory is of this object.
     fn is_alone(&self) -> bool;
@@ -93,7 +99,7 @@ pub fn clean(
     search.own()?;
     search.artefacts()?;
     // Where nothing is ever removed a manifest without its artefact tells of a loss: it stays.
-    if all || context.settings.retention.is_some() || context.settings.family.is_some() {
+    if all || place.prunes() {
         for key in place.lone_manifests(store)? {
             store.remove(&key)?;
             tracing::info!(event = "leftover", key, "a manifest without its artefact");
@@ -160,8 +166,11 @@ impl Search<'_> {
 
     /// Removes what the attempt of a claim stored, unless it vouched for it.
     fn undo(&mut self, note: &Note, nonce: &str) -> Result<(), Failure> {
-        if self.store.open(&note.manifest)?.is_some() {
-            return Ok(());
+        match whole(self.store, &note.manifest)? {
+            Some(true) => return Ok(()),
+            // Its writer was ended in the middle of it.
+            Some(false) => self.store.remove(&note.manifest)?,
+            None => {}
         }
         let directory = note.key.rsplit_once('/').map_or("", |(d, _)| d);
         let part = format!("{}-", note.key);
@@ -278,6 +287,21 @@ impl Search<'_> {
         self.removed.artefacts += 1;
         Ok(())
     }
+}
+
+/// Whether a manifest or record was written to its end; `None` if there is none.
+fn whole(store: &dyn Store, key: &str) -> Result<Option<bool>, Failure> {
+    let Some(reader) = store.open(key)? else {
+        return Ok(None);
+    };
+    let mut text = vec![];
+    reader
+        .take(LARGEST)
+        .read_to_end(&mut text)
+        .map_err(|e| Failure::store("NotReadBack", format!("{key} can't be read: {e}")))?;
+    Ok(Some(
+        serde_json::from_slice::<serde::de::IgnoredAny>(&text).is_ok(),
+    ))
 }
 
 fn older(modified: Option<DateTime<Utc>>, now: Option<DateTime<Utc>>, than: Duration) -> bool {

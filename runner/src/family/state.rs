@@ -329,6 +329,8 @@ pub(super) struct Archives<'a> {
     pub(super) context: &'a Context,
     /// Directory or key prefix.
     pub(super) path: &'a str,
+    /// Archives to keep; 0 means all.
+    pub(super) keep: u32,
 }
 
 impl Place for Archives<'_> {
@@ -359,6 +361,10 @@ impl Place for Archives<'_> {
 
     fn is_own(&self, note: &Note) -> bool {
         note.object == self.context.settings.identity.object
+    }
+
+    fn prunes(&self) -> bool {
+        self.keep > 0
     }
 
     fn is_alone(&self) -> bool {

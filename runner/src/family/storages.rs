@@ -107,6 +107,10 @@ fn each(
 /// It can't be used.
 pub(super) fn one(context: &Context, storage: &Storage<SecretString>) -> Result<Target, Failure> {
     let target = target(context, storage)?;
+    // Who only looks changes nothing.
+    if !matches!(context.settings.action, Action::Backup | Action::Prune) {
+        return Ok(target);
+    }
     clean(context, &target, false).map_err(|e| named(storage, e))?;
     Ok(target)
 }
@@ -120,6 +124,7 @@ pub(super) fn clean(context: &Context, target: &Target, all: bool) -> Result<u64
     let place = Archives {
         context,
         path: &target.path,
+        keep: target.keep,
     };
     let removed = leftovers::clean(context, target.store.as_ref(), &place, all)?;
     if !all && !removed.manifests.is_empty() {

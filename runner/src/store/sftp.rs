@@ -426,27 +426,40 @@ impl SftpStore {
         }
     }
 
-    fn write_whole(&self, key: &str, content: &[u8]) -> Result<(), Failure> {
+    /// Writes under a temporary name and renames; with `only_new` not over what is there, and then
+    /// it is false.
+    fn write_whole(&self, key: &str, content: &[u8], only_new: bool) -> Result<bool, Failure> {
         self.make_directories(key)?;
         let connection = self.connection()?;
+        let sftp = &connection.sftp;
         let temporary = temporary::name(&self.inner.attempt, key);
         let written = self.inner.handle.block_on(async {
-            let mut file = create(&connection.sftp, &self.path(&temporary)).await?;
+            let path = self.path(key);
+            if only_new && exists(sftp, &path).await? {
+                return Ok(false);
+            }
+            let mut file = create(sftp, &self.path(&temporary)).await?;
             file.write_all(content).await?;
             file.flush().await?;
             file.sync_all().await?;
             file.close().await?;
-            let path = self.path(key);
-            if exists(&connection.sftp, &path).await? {
-                connection.sftp.remove_file(path.clone()).await?;
+            if !only_new && exists(sftp, &path).await? {
+                sftp.remove_file(path.clone()).await?;
             }
-            connection.sftp.rename(self.path(&temporary), path).await
+            match sftp.rename(self.path(&temporary), path.clone()).await {
+                Ok(()) => Ok(true),
+                Err(_) if only_new && exists(sftp, &path).await? => {
+                    sftp.remove_file(self.path(&temporary)).await?;
+                    Ok(false)
+                }
+                Err(e) => Err(e),
+            }
         });
         written.map_err(|e| {
             let _ = self
                 .inner
                 .handle
-                .block_on(connection.sftp.remove_file(self.path(&temporary)));
+                .block_on(sftp.remove_file(self.path(&temporary)));
             self.failed("writing", key, &e)
         })
     }
@@ -546,31 +559,11 @@ impl Store for SftpStore {
     }
 
     fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure> {
-        self.write_whole(key, content)
+        self.write_whole(key, content, false).map(|_| ())
     }
 
     fn create(&self, key: &str, content: &[u8]) -> Result<bool, Failure> {
-        self.make_directories(key)?;
-        let connection = self.connection()?;
-        let flags = OpenFlags::CREATE | OpenFlags::EXCLUDE | OpenFlags::WRITE;
-        let path = self.path(key);
-        let made = self.inner.handle.block_on(async {
-            if exists(&connection.sftp, &path).await? {
-                return Ok(false);
-            }
-            let opened = connection.sftp.open_with_flags(path.clone(), flags).await;
-            let mut file = match opened {
-                Ok(file) => file,
-                Err(_) if exists(&connection.sftp, &path).await? => return Ok(false),
-                Err(e) => return Err(e),
-            };
-            file.write_all(content).await?;
-            file.flush().await?;
-            file.sync_all().await?;
-            file.close().await?;
-            Ok(true)
-        });
-        made.map_err(|e: SftpError| self.failed("writing", key, &e))
+        self.write_whole(key, content, true)
     }
 
     fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
