@@ -195,6 +195,7 @@ fn claim_key(
         key: usual.clone(),
         manifest: Manifest::key_of(&usual),
         split: false,
+        token: String::new(),
     };
     let claim = Claim::take(store, &context.attempt(), directory, note, false)?;
     warn_of_condition(context, store.as_ref(), claim.condition());

@@ -166,6 +166,9 @@ impl Search<'_> {
 
     /// Removes what the attempt of a claim stored, unless it vouched for it.
     fn undo(&mut self, note: &Note, nonce: &str) -> Result<(), Failure> {
+        if !note.token.is_empty() {
+            return self.undo_token(note);
+        }
         match whole(self.store, &note.manifest)? {
             Some(true) => return Ok(()),
             // Its writer was ended in the middle of it.
@@ -186,6 +189,19 @@ impl Search<'_> {
         for own in self.store.own(directory)? {
             if Name::parse(&own.key).is_some_and(|n| n.nonce == nonce) {
                 self.remove_own(&own.key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what has an attempt's token in its name and nobody vouches for.
+    fn undo_token(&mut self, note: &Note) -> Result<(), Failure> {
+        let directory = note.key.rsplit_once('/').map_or("", |(d, _)| d);
+        for entry in self.store.list(directory)? {
+            let name = entry.key.rsplit('/').next().unwrap_or(&entry.key);
+            let manifest = format!("{}/{name}.json", note.manifest);
+            if name.contains(&note.token) && whole(self.store, &manifest)? != Some(true) {
+                self.remove_artefact(&entry.key)?;
             }
         }
         Ok(())

@@ -347,6 +347,7 @@ fn claim_key(
             key: key.clone(),
             manifest: state::record_key(context, &target.path, &key),
             split: family.plan.split.is_some(),
+            token: String::new(),
         };
         let claim = Claim::take(&target.store, &attempt, &target.path, note, true)?;
         let free = match (family.plan.split, key.rsplit_once('/')) {

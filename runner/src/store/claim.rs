@@ -32,6 +32,10 @@ pub struct Note {
     pub manifest: String,
     /// The artefact is in parts, in a directory of its own.
     pub split: bool,
+    /// Where another program gives the names: what those of this attempt's objects contain, in the
+    /// directory of `key`; `manifest` is then the directory of what vouches for them.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub token: String,
 }
 
 /// Two clocks that go on while a process stands still: one of them also while the machine sleeps,

@@ -252,7 +252,23 @@ impl Store for VolumeStore {
     }
 
     fn publishes_alone(&self) -> bool {
-        true
+        let path = self.root.join(format!("{}.now.tmp", self.temporary_name()));
+        let known = || -> io::Result<bool> {
+            File::create(&path)?;
+            // Over itself: who knows the flag says that it is there.
+            if let Err(rustix::io::Errno::EXIST) =
+                rustix::fs::renameat_with(CWD, &path, CWD, &path, RenameFlags::NOREPLACE)
+            {
+                return Ok(true);
+            }
+            let other = path.with_extension("link.tmp");
+            let linked = std::fs::hard_link(&path, &other).is_ok();
+            let _ = std::fs::remove_file(&other);
+            Ok(linked)
+        };
+        let known = known().unwrap_or(false);
+        let _ = std::fs::remove_file(&path);
+        known
     }
 
     fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {

@@ -26,6 +26,7 @@ use crate::failure::Failure;
 use crate::pipeline::Stored;
 use crate::report::Ticker;
 use crate::run::Context;
+use crate::store::{Claim, Note, Store};
 
 use client::{Cipher, Clients, Made};
 use config::Config;
@@ -52,18 +53,52 @@ pub(super) fn run(context: &Context, family: &Family, work: &Path) -> Result<(),
     context.check()?;
     let home = Home::new(context, family, work)?;
     context.reporter.phase("Dumping");
-    let said = {
-        let _ticker = Ticker::start(Arc::clone(&context.reporter), || {});
-        perform(context, &program, &home)?
+    let claims = Arc::new(claim(context, &targets)?);
+    let _ticker = {
+        let (claims, stores) = (Arc::clone(&claims), stores(&targets));
+        Ticker::start(Arc::clone(&context.reporter), move || {
+            stores.iter().for_each(|s| s.keep_alive());
+            claims.iter().for_each(Claim::renew);
+        })
     };
+    let said = perform(context, &program, &home)?;
     context.check()?;
     let failed = (!said.ended.good()).then(|| said.failure());
     note_databases(context, family, &said, failed.as_ref());
     context.reporter.phase("ReadingBack");
-    let checked = check_all(context, family, targets, home.made(), failed, lost);
+    let checked = check_all(
+        context,
+        family,
+        targets,
+        home.made(),
+        (failed, lost),
+        &claims,
+    );
     let delivered = checked?;
     super::prune(context, family, delivered);
     Ok(())
+}
+
+/// Says on each storage what the names of this attempt's archives contain: what gobackup stored there,
+/// and nobody vouched for because the pod was killed, is found by it.
+fn claim(context: &Context, targets: &[Target]) -> Result<Vec<Claim>, Failure> {
+    let token = token(context);
+    let claim = |target: &Target| {
+        let note = Note {
+            object: context.settings.identity.object.clone(),
+            run: context.settings.identity.run.clone(),
+            key: state::join(&target.path, &token),
+            manifest: state::directory(context, &target.path),
+            split: false,
+            token: token.clone(),
+        };
+        Claim::take(&target.store, &context.attempt(), &target.path, note, true)
+    };
+    targets.iter().map(claim).collect()
+}
+
+fn stores(targets: &[Target]) -> Vec<Arc<dyn Store>> {
+    targets.iter().map(|t| Arc::clone(&t.store)).collect()
 }
 
 fn find(context: &Context) -> Result<PathBuf, Failure> {
@@ -258,8 +293,8 @@ fn check_all(
     family: &Family,
     targets: Vec<Target>,
     made: Option<Made>,
-    failed: Option<Failure>,
-    lost: Vec<Failure>,
+    (failed, lost): (Option<Failure>, Vec<Failure>),
+    claims: &[Claim],
 ) -> Result<Vec<Delivered>, Failure> {
     let Some(made) = made else {
         return Err(failed.unwrap_or_else(|| {
@@ -277,7 +312,7 @@ fn check_all(
         let name = target.name.clone();
         let outcome = context
             .check()
-            .and_then(|()| check_one(context, family, target, &made));
+            .and_then(|()| check_one(context, family, target, &made, claims));
         match outcome {
             Ok(Some(one)) => delivered.push(one),
             Ok(None) if failed_already => {}
@@ -307,6 +342,7 @@ fn check_one(
     family: &Family,
     target: Target,
     made: &Made,
+    claims: &[Claim],
 ) -> Result<Option<Delivered>, Failure> {
     let key = state::join(&target.path, &made.name);
     let bad = |e: &Failure| matches!(e.exit_code, exit::VERIFICATION | exit::SOURCE);
@@ -330,6 +366,9 @@ fn check_one(
         stored: &stored,
         read_back: true,
     };
+    for claim in claims {
+        claim.check()?;
+    }
     state::record(context, &target, &archive)?;
     let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let raw: u64 = content.members.iter().map(super::Member::bytes).sum();
