@@ -7,6 +7,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::disallowed_methods,
+    clippy::print_stdout,
     reason = "tests"
 )]
 
@@ -429,7 +430,6 @@ fn r6_a_pod_that_is_ended_while_it_prunes_has_made_a_good_backup() {
 
     let mut family = archive_pod("pod-1", &fake.url);
     family.run("nightly-28950869").assert_good();
-    std::thread::sleep(Duration::from_millis(1100));
     let (url, gate) = fake.gated_at_removal();
     let mut family = archive_pod("pod-2", &url);
     family.plan["storages"][0]["keep"] = json!(1);

@@ -148,14 +148,13 @@ impl Claim {
         let now = Stamp::now();
         // One that stood still for too long is not renewed: what it claims may have been removed.
         let due = RENEW..DEAD_AFTER / 2;
-        match &self.file {
-            None if now.since(&renewed) < due.end => *renewed = now,
-            Some(file) if due.contains(&now.since(&renewed)) => {
-                if self.store.put(file, &text(&self.note())).is_ok() {
-                    *renewed = now;
-                }
-            }
-            _ => {}
+        let away = now.since(&renewed);
+        let shown = match &self.file {
+            None => away < due.end,
+            Some(file) => due.contains(&away) && self.store.put(file, &text(&self.note())).is_ok(),
+        };
+        if shown {
+            *renewed = now;
         }
     }
 

@@ -17,7 +17,7 @@ use suppaftp::{
 };
 
 use super::temporary::{self, OWN};
-use super::{Attempt, Entry, Own, Store, Upload, key_in};
+use super::{Attempt, Dated, Entry, Own, Store, Upload, key_in};
 use crate::failure::Failure;
 use crate::trust::Lenient;
 
@@ -263,7 +263,7 @@ impl FtpStore {
     }
 
     /// Files of a directory, own temporaries and all where the server shows dot files.
-    fn entries(&self, directory: &str) -> Result<Vec<(Entry, Option<DateTime<Utc>>)>, Failure> {
+    fn entries(&self, directory: &str) -> Result<Vec<Dated>, Failure> {
         let path = self.path(directory);
         let mut found = self.with("listing", directory, |c| listing(c, &path))?;
         for (entry, _) in &mut found {
@@ -293,10 +293,7 @@ impl FtpStore {
 
 /// By MLSD where the server has it, else by the lines of LIST, whose times are in a zone that is not
 /// told and are left out. A missing directory is empty.
-fn listing(
-    connection: &mut RustlsFtpStream,
-    path: &str,
-) -> Result<Vec<(Entry, Option<DateTime<Utc>>)>, FtpError> {
+fn listing(connection: &mut RustlsFtpStream, path: &str) -> Result<Vec<Dated>, FtpError> {
     let (lines, machine) = match connection.mlsd(Some(path)) {
         Ok(lines) => (lines, true),
         Err(e) if gone(&e) => return Ok(vec![]),

@@ -59,6 +59,9 @@ pub struct Entry {
     pub size: u64,
 }
 
+/// One object of a listing, and when it was last written, where the store tells.
+type Dated = (Entry, Option<DateTime<Utc>>);
+
 /// A file the runner keeps for itself beside artefacts: a temporary, a claim or a mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Own {

@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Handle;
 
 use super::temporary::{self, OWN};
-use super::{Attempt, Entry, Own, Store, Upload, key_in};
+use super::{Attempt, Dated, Entry, Own, Store, Upload, key_in};
 use crate::failure::Failure;
 
 /// Connecting and logging in take no longer.
@@ -465,7 +465,7 @@ impl SftpStore {
     }
 
     /// Files of a directory, own temporaries and all, with the time of their last change.
-    fn entries(&self, directory: &str) -> Result<Vec<(Entry, Option<DateTime<Utc>>)>, Failure> {
+    fn entries(&self, directory: &str) -> Result<Vec<Dated>, Failure> {
         let connection = self.connection()?;
         let listed = self
             .inner
