@@ -24,6 +24,7 @@ pub mod schedule;
 pub mod secret;
 pub mod status;
 pub mod storage;
+pub mod text;
 pub mod time;
 pub mod validate;
 

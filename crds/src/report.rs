@@ -5,6 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::run::{Artefact, MAX_ARTEFACTS, MAX_MESSAGE, Verification};
+pub use crate::text::clean;
+use crate::text::word;
 
 /// Schema of the report; a message without it is no report.
 pub const SCHEMA: &str = "batch.isekiro.com/report/v1";
@@ -31,6 +33,14 @@ pub mod exit {
 
 /// Most [`Endpoint`]s of a report.
 const MAX_ENDPOINTS: usize = 64;
+/// Longest name in a report, in characters: that of an object of Kubernetes.
+const MAX_NAME: usize = 253;
+/// Longest reason, as conditions show it.
+const MAX_REASON: usize = 64;
+/// Longest RFC 3339 time.
+const MAX_TIME: usize = 40;
+/// Longest warning, version and position.
+const MAX_WARNING: usize = 256;
 
 /// What a Backup refers to and a run connects to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,61 +196,82 @@ impl Report {
         }
     }
 
-    /// Reads a termination message; `None` if it is not a report of ours. Fields are cut to what
-    /// status may hold.
+    /// Reads a termination message; `None` if it is not a report of ours. Every field is cut and
+    /// cleaned to what status may hold, whoever wrote it.
     pub fn parse(message: &str) -> Option<Self> {
         if message.len() > MAX_BYTES * 4 {
             return None;
         }
-        let mut report: Self = serde_json::from_str(message.trim()).ok()?;
-        if report.schema != SCHEMA {
-            return None;
+        let report: Self = serde_json::from_str(message.trim()).ok()?;
+        (report.schema == SCHEMA).then(|| report.cleaned())
+    }
+
+    /// The report with every text cut and cleaned, and every list cut. A new field is named here or
+    /// this does not compile.
+    fn cleaned(self) -> Self {
+        let Self {
+            schema,
+            version,
+            run,
+            phase,
+            good,
+            reason,
+            message,
+            exit_code,
+            started_at,
+            ended_at,
+            raw_bytes,
+            raw_sha256,
+            stored_bytes,
+            tables,
+            rows,
+            mut artefacts,
+            artefacts_omitted,
+            server,
+            position,
+            warnings,
+            pruned,
+            notified,
+            endpoints,
+            verification,
+        } = self;
+        let extra = artefacts.len().saturating_sub(MAX_ARTEFACTS);
+        artefacts.truncate(MAX_ARTEFACTS);
+        let extra = i64::try_from(extra).unwrap_or(i64::MAX);
+        Self {
+            schema,
+            version: clean(&version, MAX_NAME),
+            run: clean(&run, MAX_NAME),
+            phase: word(&phase, 32),
+            good,
+            reason: word(&reason, MAX_REASON),
+            message: said(&message, MAX_MESSAGE),
+            exit_code,
+            started_at: clean(&started_at, MAX_TIME),
+            ended_at: clean(&ended_at, MAX_TIME),
+            raw_bytes,
+            raw_sha256: hex(&raw_sha256),
+            stored_bytes,
+            tables,
+            rows,
+            artefacts: artefacts.into_iter().map(artefact).collect(),
+            artefacts_omitted: artefacts_omitted.saturating_add(extra),
+            server: said(&server, MAX_WARNING),
+            position: said(&position, MAX_WARNING),
+            warnings: warnings
+                .iter()
+                .take(5)
+                .map(|w| said(w, MAX_WARNING))
+                .collect(),
+            pruned,
+            notified,
+            endpoints: endpoints
+                .into_iter()
+                .take(MAX_ENDPOINTS)
+                .map(endpoint)
+                .collect(),
+            verification: verification.map(self::verification),
         }
-        report.reason = report
-            .reason
-            .chars()
-            .filter(char::is_ascii_alphanumeric)
-            .take(64)
-            .collect();
-        report.phase = report
-            .phase
-            .chars()
-            .filter(char::is_ascii_alphanumeric)
-            .take(32)
-            .collect();
-        report.message = said(&report.message, MAX_MESSAGE);
-        report.warnings = report
-            .warnings
-            .iter()
-            .take(5)
-            .map(|w| said(w, 256))
-            .collect();
-        let extra = report.artefacts.len().saturating_sub(MAX_ARTEFACTS);
-        report.artefacts.truncate(MAX_ARTEFACTS);
-        report.artefacts_omitted += i64::try_from(extra).unwrap_or(i64::MAX);
-        for artefact in &mut report.artefacts {
-            artefact.key = clean(&artefact.key, 512);
-            artefact.sha256 = artefact
-                .sha256
-                .chars()
-                .filter(char::is_ascii_hexdigit)
-                .take(64)
-                .collect();
-        }
-        report.endpoints.truncate(MAX_ENDPOINTS);
-        for endpoint in &mut report.endpoints {
-            endpoint.reason = endpoint
-                .reason
-                .chars()
-                .filter(char::is_ascii_alphanumeric)
-                .take(64)
-                .collect();
-            endpoint.message = said(&endpoint.message, MAX_MESSAGE);
-        }
-        if let Some(verification) = &mut report.verification {
-            verification.message = said(&verification.message, MAX_MESSAGE);
-        }
-        Some(report)
     }
 }
 
@@ -250,20 +281,60 @@ pub fn said(text: &str, max: usize) -> String {
     clean(&crate::secret::mask(text), max)
 }
 
-/// `text` without control characters and at most `max` characters, cut with `…`.
-pub fn clean(text: &str, max: usize) -> String {
-    let plain: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    let plain = plain.trim();
-    if plain.chars().count() <= max {
-        return plain.to_owned();
+fn artefact(found: Artefact) -> Artefact {
+    let Artefact {
+        key,
+        size,
+        sha256,
+        read_back,
+        storage,
+    } = found;
+    Artefact {
+        key: clean(&key, 512),
+        size,
+        sha256: hex(&sha256),
+        read_back,
+        storage: storage.map(|name| clean(&name, MAX_NAME)),
     }
-    plain
-        .chars()
-        .take(max.saturating_sub(1))
-        .chain(['…'])
+}
+
+fn endpoint(found: Endpoint) -> Endpoint {
+    let Endpoint {
+        kind,
+        name,
+        reached,
+        reason,
+        message,
+    } = found;
+    Endpoint {
+        kind,
+        name: clean(&name, MAX_NAME),
+        reached,
+        reason: word(&reason, MAX_REASON),
+        message: said(&message, MAX_MESSAGE),
+    }
+}
+
+fn verification(found: Verification) -> Verification {
+    let Verification {
+        mode,
+        passed,
+        time,
+        message,
+    } = found;
+    Verification {
+        mode: word(&mode, 32),
+        passed,
+        time,
+        message: said(&message, MAX_MESSAGE),
+    }
+}
+
+/// The first 64 hexadecimal digits.
+fn hex(text: &str) -> String {
+    text.chars()
+        .filter(char::is_ascii_hexdigit)
+        .take(64)
         .collect()
 }
 
@@ -303,6 +374,75 @@ mod tests {
             r#"{"schema":5}"#,
         ] {
             assert_eq!(Report::parse(text), None, "{text}");
+        }
+    }
+
+    /// Every text field of a report, found by its JSON, is hostile: nothing of it comes through.
+    #[test]
+    fn o11_no_field_of_a_report_reaches_status_uncut() {
+        let hostile = format!("\u{202e}\u{1b}[31m{}", "x\u{200b}".repeat(700));
+        let mut report = Report::new("r");
+        report.verification = Some(Verification {
+            mode: "Restore".into(),
+            passed: true,
+            time: crate::time::to_k8s(chrono::DateTime::UNIX_EPOCH),
+            message: "m".into(),
+        });
+        report.artefacts = vec![Artefact {
+            key: "k".into(),
+            sha256: "a".into(),
+            storage: Some("s".into()),
+            ..Artefact::default()
+        }];
+        report.endpoints = vec![Endpoint {
+            kind: EndpointKind::Storage,
+            name: "n".into(),
+            reached: false,
+            reason: "R".into(),
+            message: "m".into(),
+        }];
+        report.warnings = vec!["w".into()];
+        for field in [
+            &mut report.message,
+            &mut report.reason,
+            &mut report.started_at,
+            &mut report.ended_at,
+            &mut report.raw_sha256,
+            &mut report.server,
+            &mut report.position,
+        ] {
+            "t".clone_into(field);
+        }
+        let keep = ["schema", "kind", "time"];
+        let whole = serde_json::to_value(&report).unwrap();
+        let mut fields = vec![];
+        fn walk(at: &str, value: &serde_json::Value, fields: &mut Vec<String>) {
+            match value {
+                serde_json::Value::String(_) => fields.push(at.to_owned()),
+                serde_json::Value::Array(items) => {
+                    for (i, item) in items.iter().enumerate() {
+                        walk(&format!("{at}/{i}"), item, fields);
+                    }
+                }
+                serde_json::Value::Object(map) => {
+                    for (key, item) in map {
+                        walk(&format!("{at}/{key}"), item, fields);
+                    }
+                }
+                _ => {}
+            }
+        }
+        walk("", &whole, &mut fields);
+        fields.retain(|f| !keep.iter().any(|k| f.ends_with(k)));
+        assert!(fields.len() > 15, "{fields:?}");
+        for field in fields {
+            let mut forged = whole.clone();
+            *forged.pointer_mut(&field).unwrap() = hostile.clone().into();
+            let read = Report::parse(&forged.to_string()).unwrap();
+            let read = serde_json::to_value(read).unwrap();
+            let text = read.pointer(&field).and_then(|v| v.as_str()).unwrap_or("");
+            assert!(text.chars().count() <= MAX_MESSAGE, "{field} is not cut");
+            assert!(!text.chars().any(crate::text::is_unseen), "{field}: {text:?}");
         }
     }
 
