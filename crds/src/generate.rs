@@ -52,7 +52,9 @@ fn trimmed(crd: &CustomResourceDefinition) -> Value {
         .into_iter()
         .flatten()
     {
-        trim(&mut version["schema"]["openAPIV3Schema"]);
+        let schema = &mut version["schema"]["openAPIV3Schema"];
+        trim(schema);
+        crate::sizes::add(schema);
     }
     value
 }

@@ -31,6 +31,9 @@ pub const ACTION: &str = "batch.isekiro.com/action";
 
 /// Annotation prefix on the user's object: one request, `request-<10 hex of the id>`.
 pub const REQUEST_PREFIX: &str = "batch.isekiro.com/request-";
+/// Annotation that stands in the operator's memory alone, on what is kept of an object that is too
+/// large to be read: its bytes.
+pub const TOO_LARGE: &str = "batch.isekiro.com/too-large";
 /// Annotation: suspends kinds that have no suspend field ("true").
 pub const SUSPENDED: &str = "batch.isekiro.com/suspended";
 /// Annotation: why the object is suspended.

@@ -22,11 +22,13 @@ pub mod restore;
 pub mod run;
 pub mod schedule;
 pub mod secret;
+mod sizes;
 pub mod status;
 pub mod storage;
 pub mod text;
 pub mod time;
 pub mod validate;
+pub mod volumes;
 
 pub use mysql_backup::{MysqlBackup, MysqlBackupSpec};
 pub use restore::{Restore, RestoreSpec};

@@ -348,13 +348,13 @@ pub struct VolumeDestination {
     /// A directory of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_path: Option<HostPathVolumeSource>,
-    /// A CSI volume.
+    /// A CSI volume. To store on: of a driver that mounts a share which is there before the pod and after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csi: Option<CSIVolumeSource>,
-    /// A claim made for the pod.
+    /// A claim made for the pod, and gone with it: for spec.verify.volume alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ephemeral: Option<EphemeralVolumeSource>,
-    /// A directory that dies with the pod; for trials.
+    /// A directory that is gone with the pod: for spec.verify.volume alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_dir: Option<EmptyDirVolumeSource>,
 }

@@ -442,7 +442,10 @@ mod tests {
             let read = serde_json::to_value(read).unwrap();
             let text = read.pointer(&field).and_then(|v| v.as_str()).unwrap_or("");
             assert!(text.chars().count() <= MAX_MESSAGE, "{field} is not cut");
-            assert!(!text.chars().any(crate::text::is_unseen), "{field}: {text:?}");
+            assert!(
+                !text.chars().any(crate::text::is_unseen),
+                "{field}: {text:?}"
+            );
         }
     }
 

@@ -9,6 +9,18 @@ use crate::labels::REQUEST_PREFIX;
 use crate::names::short_hash;
 use crate::time::{parse_rfc3339, plus_seconds, rfc3339};
 
+/// Longest value of a request's annotation, in bytes: a longer one is not read.
+pub const MAX_VALUE: usize = 8 * 1024;
+/// Stands, in the operator's memory alone, for the value of an annotation beyond [`MAX_VALUE`].
+pub const TOO_LONG: &str = "\0too long";
+
+/// What is said of a request of so many bytes.
+pub fn too_long(bytes: usize) -> String {
+    format!(
+        "the annotation has {bytes} bytes, a request has at most {MAX_VALUE}; send it again with a shorter reason"
+    )
+}
+
 /// A request is acted on for this long after it was made.
 pub const LIFETIME: Duration = Duration::minutes(10);
 
@@ -99,6 +111,11 @@ impl Options {
     }
 }
 
+/// True for what may tell a request apart: it stands in status, and in tables, as it is.
+pub fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 128 && !text.chars().any(crate::text::is_unseen)
+}
+
 impl Request {
     /// A request made at `now`, valid for [`LIFETIME`].
     pub fn new(action: Action, id: &str, by: &str, now: DateTime<Utc>) -> Self {
@@ -128,10 +145,18 @@ impl Request {
     /// # Errors
     /// A sentence that says what is wrong, to be echoed as a refused request.
     pub fn parse(value: &str) -> Result<Self, String> {
+        if value == TOO_LONG {
+            return Err(format!(
+                "the annotation has more than {MAX_VALUE} bytes; send the request again with a shorter reason"
+            ));
+        }
+        if value.len() > MAX_VALUE {
+            return Err(too_long(value.len()));
+        }
         let request: Self =
             serde_json::from_str(value).map_err(|e| format!("not a request: {e}"))?;
-        if request.id.is_empty() || request.id.len() > 128 {
-            return Err("id must have 1 to 128 characters".into());
+        if !is_id(&request.id) {
+            return Err("id must have 1 to 128 bytes, and no character that can't be seen".into());
         }
         match request.action {
             Action::Restore => {
@@ -188,6 +213,12 @@ mod tests {
             "{}",
             "[1]",
             r#"{"action":"Backup","id":"","at":"x","expiresAt":"y"}"#,
+            "{\"action\":\"Backup\",\"id\":\"7\\u202e\",\"at\":\"2025-01-15T10:30:00Z\",\"expiresAt\":\"2025-01-15T10:30:00Z\"}",
+            TOO_LONG,
+            &format!(
+                r#"{{"action":"Backup","id":"7","reason":"{}"}}"#,
+                "x".repeat(MAX_VALUE)
+            ),
             r#"{"action":"Restore","id":"1","at":"2025-01-15T10:30:00Z","expiresAt":"2025-01-15T10:30:00Z"}"#,
             r#"{"action":"Notify","id":"1","at":"2025-01-15T10:30:00Z","expiresAt":"2025-01-15T10:30:00Z"}"#,
             r#"{"action":"Boom","id":"1","at":"2025-01-15T10:30:00Z","expiresAt":"2025-01-15T10:30:00Z"}"#,

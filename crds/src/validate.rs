@@ -13,6 +13,7 @@ use crate::mysql_backup::{
 use crate::names::MAX_NAME;
 use crate::restore::{RestoreSpec, from_archive, kind_of};
 use crate::schedule::{Schedule, parse_go_duration};
+use crate::volumes::{self, Ground};
 
 /// One mistake: where, what, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,8 +76,10 @@ pub fn mysql_backup(spec: &MysqlBackupSpec) -> Vec<Problem> {
     pod(&spec.volumes, &spec.volume_mounts, &mut found);
     metadata(spec.pod_metadata.as_ref(), &mut found);
     source(spec, &mut found);
-    if let Some(destination) = &spec.destination {
-        self::destination("spec.destination", destination, &mut found);
+    match &spec.destination {
+        Some(destination) => self::destination("spec.destination", destination, &mut found),
+        None if spec.image.is_none() => found.extend(sqlpath(spec)),
+        None => {}
     }
     if let Some(verify) = &spec.verify {
         found.extend(self::verify("spec.verify", verify));
@@ -324,6 +327,29 @@ fn source(spec: &MysqlBackupSpec, found: &mut Vec<Problem>) {
     }
 }
 
+/// What is wrong with the directory that SQLPATH names, for pods of our runner without a typed
+/// destination. What comes from a Secret or ConfigMap is judged by the runner.
+pub fn sqlpath(spec: &MysqlBackupSpec) -> Option<Problem> {
+    let last = spec.backup_envs.iter().rev().find(|e| e.name == "SQLPATH");
+    let path = last?.value.as_deref()?;
+    // The kubelet expands what stands between the two.
+    if !path.starts_with('/') || path.contains("$(") {
+        return None;
+    }
+    let why = match volumes::ground(path, &spec.volumes, &spec.volume_mounts) {
+        Ground::Volume => return None,
+        Ground::Container => format!(
+            "is on the container's own disk, which is gone with the pod and all that was stored there; mount a volume over it (spec.volumes, spec.volumeMounts): {}",
+            volumes::REMEDY
+        ),
+        Ground::Gone { volume, why } => format!("is on volume {volume:?}, which {why}"),
+    };
+    Some(Problem::new(
+        "spec.backupEnvs",
+        format!("SQLPATH {path:?} {why}"),
+    ))
+}
+
 fn destination(path: &str, destination: &Destination, found: &mut Vec<Problem>) {
     let set = [
         destination.volume.is_some(),
@@ -349,7 +375,21 @@ fn destination(path: &str, destination: &Destination, found: &mut Vec<Problem>) 
     }
 }
 
+/// A volume to store on: it outlives the pod.
 fn volume_destination(path: &str, volume: &VolumeDestination, found: &mut Vec<Problem>) {
+    one_source(
+        path,
+        volume,
+        "persistentVolumeClaim, nfs, hostPath, csi",
+        found,
+    );
+    if let Some(why) = volumes::refusal(volume) {
+        found.push(Problem::new(path, why));
+    }
+}
+
+/// A volume of exactly one source, in words one of `wanted`.
+fn one_source(path: &str, volume: &VolumeDestination, wanted: &str, found: &mut Vec<Problem>) {
     let set = [
         volume.persistent_volume_claim.is_some(),
         volume.nfs.is_some(),
@@ -359,10 +399,7 @@ fn volume_destination(path: &str, volume: &VolumeDestination, found: &mut Vec<Pr
         volume.empty_dir.is_some(),
     ];
     if set.iter().filter(|s| **s).count() != 1 {
-        found.push(Problem::new(
-            path,
-            "needs exactly one of persistentVolumeClaim, nfs, hostPath, csi, ephemeral, emptyDir",
-        ));
+        found.push(Problem::new(path, format!("needs exactly one of {wanted}")));
     }
     if volume
         .path
@@ -383,7 +420,8 @@ pub fn verify(path: &str, verify: &Verify) -> Vec<Problem> {
         ));
     }
     if let Some(volume) = &verify.volume {
-        volume_destination(&format!("{path}.volume"), volume, &mut found);
+        let any = "persistentVolumeClaim, nfs, hostPath, csi, ephemeral, emptyDir";
+        one_source(&format!("{path}.volume"), volume, any, &mut found);
     }
     found
 }
@@ -640,6 +678,103 @@ mod tests {
                 "{found:?}"
             );
         }
+    }
+
+    /// Every field that names a place to store on, with every volume that is gone with the pod; the
+    /// scratch server of a verification may have any.
+    #[test]
+    fn t7_nothing_is_stored_on_what_goes_with_the_pod() {
+        let gone = [
+            r#"{"emptyDir":{}}"#,
+            r#"{"emptyDir":{"medium":"Memory"},"path":"a"}"#,
+            r#"{"ephemeral":{"volumeClaimTemplate":{"spec":{}}}}"#,
+            r#"{"csi":{"driver":"inline.storage.kubernetes.io"}}"#,
+        ];
+        let stays = [
+            r#"{"persistentVolumeClaim":{"claimName":"c"}}"#,
+            r#"{"nfs":{"server":"s","path":"/"}}"#,
+            r#"{"hostPath":{"path":"/srv"}}"#,
+            r#"{"csi":{"driver":"smb.csi.k8s.io"}}"#,
+        ];
+        let paths = |found: Vec<Problem>| -> Vec<String> {
+            for problem in &found {
+                let words = ["gone with the pod", "persistentVolumeClaim"];
+                assert!(
+                    words.iter().all(|w| problem.message.contains(w)),
+                    "{problem}"
+                );
+            }
+            found.into_iter().map(|p| p.path).collect()
+        };
+        let typed = |volume: &str| {
+            let text = format!(r#"{{"schedule":"@daily","destination":{{"volume":{volume}}}}}"#);
+            mysql_backup(&serde_json::from_str(&text).unwrap())
+        };
+        let restored = |volume: &str| {
+            let text = format!(
+                r#"{{"from":{{"kind":"Backup","name":"b","latest":true}},"to":{{"volume":{volume}}}}}"#
+            );
+            restore(&serde_json::from_str(&text).unwrap())
+        };
+        let scratch = |volume: &str| {
+            let text = format!(
+                r#"{{"schedule":"@daily","verify":{{"mode":"Restore","volume":{volume}}}}}"#
+            );
+            mysql_backup(&serde_json::from_str(&text).unwrap())
+        };
+        for volume in gone {
+            assert_eq!(
+                paths(typed(volume)),
+                ["spec.destination.volume"],
+                "{volume}"
+            );
+            assert_eq!(paths(restored(volume)), ["spec.to.volume"], "{volume}");
+            assert_eq!(scratch(volume), vec![], "{volume}");
+        }
+        for volume in stays {
+            assert_eq!(typed(volume), vec![], "{volume}");
+            assert_eq!(restored(volume), vec![], "{volume}");
+            assert_eq!(scratch(volume), vec![], "{volume}");
+        }
+    }
+
+    /// The original's form: a path in the environment, a mount over it.
+    #[test]
+    fn t7_sqlpath_is_held_to_the_same() {
+        let judge = |path: &str, more: &str| {
+            let text = format!(
+                r#"{{"schedule":"@daily","backupEnvs":[{{"name":"SQLPATH",{path}}}],
+                "volumes":[{{"name":"kept","persistentVolumeClaim":{{"claimName":"c"}}}},{{"name":"tmp","emptyDir":{{}}}}],
+                "volumeMounts":[{{"name":"kept","mountPath":"/mnt"}},{{"name":"tmp","mountPath":"/mnt/tmp"}}]{more}}}"#
+            );
+            let found = mysql_backup(&serde_json::from_str(&text).unwrap());
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        for good in [r#""value":"/mnt""#, r#""value":"/mnt/a/""#] {
+            assert_eq!(judge(good, ""), [""; 0], "{good}");
+        }
+        let one = |path: &str| {
+            let found = judge(path, "");
+            assert_eq!(found.len(), 1, "{path} {found:?}");
+            found[0].clone()
+        };
+        assert!(one(r#""value":"/mnt/tmp/x""#).contains("volume \"tmp\", which is an emptyDir"));
+        assert!(one(r#""value":"/data""#).contains("container's own disk"));
+        // Not known here, another program's own matter, or without effect.
+        let tmp = r#""value":"/mnt/tmp""#;
+        assert_eq!(
+            judge(
+                r#""valueFrom":{"configMapKeyRef":{"name":"c","key":"k"}}"#,
+                ""
+            ),
+            [""; 0]
+        );
+        assert_eq!(judge(r#""value":"$(ROOT)/x""#, ""), [""; 0]);
+        assert_eq!(judge(tmp, r#","image":"mine""#), [""; 0]);
+        assert_eq!(
+            judge(tmp, r#","destination":{"s3":{"bucket":"b"}}"#),
+            [""; 0]
+        );
     }
 
     #[test]

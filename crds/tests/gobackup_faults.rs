@@ -38,7 +38,9 @@ fn backup(fields: &str) -> Result<Resolved, Unresolved> {
 
 fn storage(text: &str) -> (Option<Storage<Credential>>, databases::Outcome) {
     let spec: StorageSpec = yaml(text);
-    storages::plan("s", &spec, &StorageRef::default(), &|_| false)
+    storages::plan("s", &spec, &StorageRef::default(), &|_| {
+        crds::volumes::Ground::Container
+    })
 }
 
 fn database(

@@ -11,6 +11,7 @@ use crds::gobackup::plan::{Codec, Encrypt, Engine, Place, S3};
 use crds::gobackup::{Credential, ObjectKey, References, Resolved, resolve, wanted};
 use crds::legacy::{PostgreSqlSpec, S3Spec};
 use crds::storage::StorageSpec;
+use crds::volumes::Ground;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -352,7 +353,13 @@ fn storage(
 ) {
     let spec: StorageSpec = serde_yaml::from_str(yaml).unwrap();
     let reference = crds::backup::StorageRef::default();
-    crds::gobackup::storages::plan("x", &spec, &reference, &|path| path.starts_with("/data"))
+    crds::gobackup::storages::plan("x", &spec, &reference, &|path| {
+        if path.starts_with("/data") {
+            Ground::Volume
+        } else {
+            Ground::Container
+        }
+    })
 }
 
 #[test]
@@ -664,13 +671,14 @@ fn every_shipped_storage_sample_resolves_but_a_local_one_without_volume() {
     {
         let reference = crds::backup::StorageRef::default();
         let (plan, outcome) =
-            crds::gobackup::storages::plan(&key.name, spec, &reference, &|_| false);
+            crds::gobackup::storages::plan(&key.name, spec, &reference, &|_| Ground::Container);
         let expected = !matches!(key.name.as_str(), "local" | "no-spec");
         assert_eq!(plan.is_some(), expected, "{}: {outcome:?}", key.name);
     }
     let (plan, _) = storage("{type: local, config: {path: /data/x/}}");
     assert_eq!(plan.unwrap().path, "/data/x");
-    let (plan, _) = storage("{type: local, config: {path: /b/}, volume: {emptyDir: {}}}");
+    let (plan, _) =
+        storage("{type: local, config: {path: /b/}, volume: {nfs: {server: s, path: /}}}");
     assert_eq!(plan.unwrap().path, "b");
     let (plan, _) = storage("{type: sftp, config: {host: h, private_key: \"-----BEGIN X-----\"}}");
     let Some(Place::Sftp {

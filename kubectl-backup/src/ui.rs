@@ -1,11 +1,12 @@
 //! The only place that touches the terminal: results on stdout, everything else on stderr.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 use crate::cli::{ColorWhen, Global};
 use crate::env::Env;
 use crate::error::{Error, Kind, Result};
-use crate::view::table::{Look, Table, Tone};
+use crate::view::table::{Look, Table, Tone, page, sanitise};
 use crate::view::top::Key;
 
 /// Marks of progress lines.
@@ -174,11 +175,17 @@ impl Ui {
         self.terminals.input && self.terminals.error && !self.no_input
     }
 
-    /// Writes a result as it is.
+    /// Writes a result: as it is where a program reads it; a terminal gets nothing that would turn,
+    /// hide or move text.
     ///
     /// # Errors
     /// A closed pipe ends the program quietly.
     pub(crate) fn out(&self, text: &str) -> Result<()> {
+        let text = if self.terminals.output {
+            page(text)
+        } else {
+            Cow::Borrowed(text)
+        };
         let mut out = std::io::stdout().lock();
         out.write_all(text.as_bytes())?;
         Ok(out.flush()?)
@@ -215,7 +222,7 @@ impl Ui {
 
     /// Writes a line to stderr. Nobody is told if that fails: there is nowhere to tell.
     pub(crate) fn note(&self, text: &str) {
-        let _ = writeln!(std::io::stderr().lock(), "{text}");
+        let _ = writeln!(std::io::stderr().lock(), "{}", page(text));
     }
 
     /// A progress line; `--quiet` drops it.
@@ -313,9 +320,10 @@ impl Ui {
     /// # Errors
     /// An interrupt, with the cursor shown again.
     pub(crate) fn select(&self, prompt: &str, items: &[String]) -> Result<Option<usize>> {
+        let items: Vec<String> = items.iter().map(|i| sanitise(i)).collect();
         let question = dialoguer::Select::new()
             .with_prompt(prompt)
-            .items(items)
+            .items(&items)
             .default(0);
         self.answer(question.interact_opt())
     }
@@ -348,9 +356,10 @@ impl Ui {
         if !self.can_ask() || items.is_empty() {
             return Ok(None);
         }
+        let items: Vec<String> = items.iter().map(|i| sanitise(i)).collect();
         let answer = dialoguer::FuzzySelect::new()
             .with_prompt(prompt)
-            .items(items)
+            .items(&items)
             .default(0)
             .interact_opt();
         self.answer(answer)
@@ -371,7 +380,7 @@ impl Ui {
 
 /// Writes a line to stderr before there is a [`Ui`].
 pub(crate) fn stderr(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", page(text));
 }
 
 /// Writes clap's help, version or usage error to the stream it belongs to.

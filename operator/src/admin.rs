@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
@@ -12,10 +13,11 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
+use crate::serving::{self, Limits};
 
 /// Serves the probes; `ready` answers /readyz.
 ///
@@ -51,9 +53,13 @@ pub async fn serve_metrics(
     metrics: Metrics,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
+    let places = Arc::new(Semaphore::new(SCRAPES));
     let text = move || async move {
         let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        ([(header::CONTENT_TYPE, kind)], stream(metrics)).into_response()
+        match places.try_acquire_owned() {
+            Ok(place) => ([(header::CONTENT_TYPE, kind)], stream(metrics, place)).into_response(),
+            Err(_) => StatusCode::TOO_MANY_REQUESTS.into_response(),
+        }
     };
     serve(address, Router::new().route("/metrics", get(text)), stop).await
 }
@@ -63,10 +69,15 @@ const CHUNK: usize = 32 * 1024;
 /// Chunks made ahead of the network.
 const AHEAD: usize = 2;
 
-/// The text of /metrics in chunks, so that many objects do not make it a burden on memory.
-fn stream(metrics: Metrics) -> Body {
+/// Scrapes at a time: each has a thread until its answer is taken.
+const SCRAPES: usize = 4;
+
+/// The text of /metrics in chunks, so that many objects do not make it a burden on memory; `place` is
+/// free when it is done.
+fn stream(metrics: Metrics, place: OwnedSemaphorePermit) -> Body {
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::task::spawn_blocking(move || {
+        let _place = place;
         let mut sink = Sink {
             sender,
             chunk: String::new(),
@@ -104,14 +115,22 @@ impl fmt::Write for Sink {
     }
 }
 
+/// What these ports put up with: a kubelet and a few scrapers call.
+const LIMITS: Limits = Limits {
+    connections: 64,
+    of_a_peer: 32,
+    // There is none.
+    handshake: Duration::from_secs(1),
+    head: Duration::from_secs(10),
+    request: Duration::from_secs(10),
+    answer: Duration::from_secs(60),
+};
+
 async fn serve(address: SocketAddr, routes: Router, stop: CancellationToken) -> anyhow::Result<()> {
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("failed to listen on {address}"))?;
-    let ended = stop.clone().cancelled_owned();
-    axum::serve(listener, routes)
-        .with_graceful_shutdown(ended)
-        .await?;
+    serving::serve(listener, None, routes, LIMITS, stop).await;
     Ok(())
 }
 
@@ -137,7 +156,8 @@ mod tests {
     #[tokio::test]
     async fn a_large_text_comes_whole_and_in_pieces() {
         let metrics = many();
-        let mut chunks = stream(metrics.clone()).into_data_stream();
+        let place = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        let mut chunks = stream(metrics.clone(), place).into_data_stream();
         let (mut whole, mut pieces) = (Vec::new(), 0);
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.unwrap();

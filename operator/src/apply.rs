@@ -9,6 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crds::condition::reason::INVALID_SPEC;
 use crds::labels::{MANAGER, RESUME_AT};
 use crds::report::clean;
+use crds::request::TOO_LONG;
 use crds::run::{MAX_MESSAGE, Trigger};
 use crds::time::parse_rfc3339;
 use crds::{ScheduleStatus, labels};
@@ -408,7 +409,13 @@ async fn remove_annotations(
     let mut ops = vec![];
     for (key, value) in pairs {
         let path = pointer(key);
-        ops.push(json!({"op": "test", "path": path, "value": value}));
+        if value == TOO_LONG {
+            // Its value was not kept; that the object is the one that was answered says as much.
+            let version = target.resource_version;
+            ops.push(json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
+        } else {
+            ops.push(json!({"op": "test", "path": path, "value": value}));
+        }
         ops.push(json!({"op": "remove", "path": path}));
     }
     json_patch(ctx, target, ops, changes).await

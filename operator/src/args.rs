@@ -107,6 +107,29 @@ pub struct Args {
         value_name = "BOOL"
     )]
     pub forbid_service_accounts: bool,
+    /// Start no pod that asks for more than the Pod Security Standard "restricted" lets it ask for.
+    #[arg(
+        long,
+        env = "FORBID_PRIVILEGED",
+        default_value = "false",
+        default_missing_value = "true",
+        num_args = 0..=1,
+        require_equals = true,
+        action = ArgAction::Set,
+        value_parser = BoolishValueParser::new(),
+        value_name = "BOOL"
+    )]
+    pub forbid_privileged: bool,
+    /// What pods may ask for under --forbid-privileged all the same, separated by commas: Privileged,
+    /// PrivilegeEscalation, RunAsRoot, Capability:NAME, HostNetwork, HostPID, HostIPC, HostPath,
+    /// HostPorts, HostProcess, ProcMount, SELinux, Sysctl:NAME, Unconfined.
+    #[arg(
+        long,
+        env = "ALLOWED_PRIVILEGES",
+        value_delimiter = ',',
+        value_name = "PRIVILEGES"
+    )]
+    pub allowed_privileges: Vec<String>,
     /// Objects worked on at a time.
     #[arg(long, env = "WORKERS", default_value_t = 64, value_name = "N")]
     pub workers: usize,
@@ -165,6 +188,10 @@ pub struct Args {
     /// makes itself, kept in the Secret backup-operator-webhook-cert.
     #[arg(long, env = "WEBHOOK_CERT_DIR", value_name = "DIRECTORY")]
     pub webhook_cert_dir: Option<PathBuf>,
+    /// File of CAs, PEM: whoever calls the webhooks has to show a certificate that one of them signed.
+    /// The API server shows one only where its --admission-control-config-file names it.
+    #[arg(long, env = "WEBHOOK_CLIENT_CA", value_name = "FILE")]
+    pub webhook_client_ca: Option<PathBuf>,
     /// Least severe log line: error, warn, info, debug, trace, or a tracing filter.
     #[arg(long, env = "LOG_LEVEL", default_value = "info", value_name = "LEVEL")]
     pub log_level: String,
@@ -191,6 +218,13 @@ impl Args {
                 .collect(),
             forbid_host_path: self.forbid_host_path,
             forbid_service_account: self.forbid_service_accounts,
+            forbid_privileged: self.forbid_privileged,
+            privileges: self
+                .allowed_privileges
+                .iter()
+                .map(|p| p.trim().to_owned())
+                .filter(|p| !p.is_empty())
+                .collect(),
         }
     }
 

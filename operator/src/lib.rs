@@ -4,6 +4,7 @@
 //! [`controller`] touch the network; the clock is read once a reconcile.
 
 pub mod admin;
+pub mod answers;
 mod apply;
 pub mod args;
 pub mod backup;
@@ -20,5 +21,6 @@ mod pods;
 pub mod policy;
 pub mod restore;
 pub mod run;
+mod serving;
 pub mod telemetry;
 pub mod webhook;

@@ -1,8 +1,10 @@
 //! What an administrator forbids pods of backups. PURE. Enforced at each reconcile, so that it
 //! holds where the webhooks are off, and for objects that are older than it.
 
+mod privileges;
+
 use crds::validate::Problem;
-use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::core::v1::PodTemplateSpec;
 
 /// Path of the problems found here.
 pub const PATH: &str = "policy of the operator";
@@ -16,24 +18,42 @@ pub struct Policy {
     pub forbid_host_path: bool,
     /// No service account but the namespace's default.
     pub forbid_service_account: bool,
+    /// Nothing that the Pod Security Standard "restricted" does not let a pod ask for.
+    pub forbid_privileged: bool,
+    /// What a pod may ask for all the same, by the names of `--allowed-privileges`.
+    pub privileges: Vec<String>,
 }
 
 impl Policy {
     /// True if nothing is forbidden.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        let Self {
+            images,
+            forbid_host_path,
+            forbid_service_account,
+            forbid_privileged,
+            // It allows, and forbids nothing.
+            privileges: _,
+        } = self;
+        images.is_empty() && !forbid_host_path && !forbid_service_account && !forbid_privileged
     }
 
-    /// What of a pod is forbidden.
+    /// What of a pod is forbidden: in its spec, and in the annotations that stand for fields of it.
     #[must_use]
-    pub fn check(&self, pod: &PodSpec, runner_image: &str) -> Vec<Problem> {
-        let mut found = Vec::new();
+    pub fn check(&self, template: &PodTemplateSpec, runner_image: &str) -> Vec<Problem> {
+        let Some(pod) = &template.spec else {
+            return vec![];
+        };
+        let mut found: Vec<Problem> = Vec::new();
         let mut deny = |message: String| {
-            found.push(Problem {
+            let problem = Problem {
                 path: PATH.to_owned(),
                 message,
-            });
+            };
+            if !found.contains(&problem) {
+                found.push(problem);
+            }
         };
         let init = pod.init_containers.as_deref().unwrap_or_default();
         for container in init.iter().chain(&pod.containers) {
@@ -60,6 +80,19 @@ impl Policy {
             deny(format!(
                 "service account {account:?} is not the default one; leave it away (--forbid-service-accounts)"
             ));
+        }
+        if self.forbid_privileged {
+            for asked in privileges::of(template) {
+                if self.privileges.contains(&asked.name)
+                    || self.forbid_host_path && asked.name == privileges::HOST_PATH
+                {
+                    continue;
+                }
+                deny(format!(
+                    "{} (--forbid-privileged); remove it, or ask for {} to be added to --allowed-privileges",
+                    asked.what, asked.name
+                ));
+            }
         }
         found
     }
@@ -103,8 +136,8 @@ mod tests {
     const RUNNER: &str = "reg.example/backup-runner:v1";
 
     fn denied(policy: &Policy, pod: Value) -> Vec<String> {
-        let pod: PodSpec = serde_json::from_value(pod).unwrap();
-        let problems = policy.check(&pod, RUNNER);
+        let template = serde_json::from_value(json!({"spec": pod})).unwrap();
+        let problems = policy.check(&template, RUNNER);
         assert!(problems.iter().all(|p| p.path == PATH));
         problems.into_iter().map(|p| p.message).collect()
     }

@@ -12,7 +12,7 @@ use crate::context::{ApiClient, Clock, Config, Context, Leadership};
 use crate::controller::Controller;
 use crate::metrics::Metrics;
 use crate::mysql_backup::MysqlBackups;
-use crate::{admin, lease, restore, telemetry, webhook};
+use crate::{admin, answers, lease, restore, telemetry, webhook};
 
 /// Runs until SIGTERM or SIGINT.
 ///
@@ -27,6 +27,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let client = kube::Client::try_default()
         .await
         .context("failed to configure the client; set KUBECONFIG or run in a pod")?;
+    let client = answers::bounded(client);
     let clock = Clock::system();
     let webhook_metrics = webhook::Metrics::default();
     let metrics = Metrics::new(|registry| {
@@ -92,7 +93,15 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         eligible,
         idle.clone(),
     );
-    let webhooks = serve_webhooks(&args, client, &clock, webhook_metrics, stop.clone());
+    let callers = webhook_callers(&args)?;
+    let webhooks = serve_webhooks(
+        &args,
+        client,
+        callers,
+        &clock,
+        webhook_metrics,
+        stop.clone(),
+    );
     tracing::info!(version = crds::VERSION, runner_image = %args.runner_image, "starting");
     let work = async {
         tokio::try_join!(controller.run(stop.clone()), restores)?;
@@ -149,10 +158,25 @@ async fn elect(
     elector.run(idle.cancelled()).await;
 }
 
+/// The CAs of whoever may call the webhooks, if a file of them is named.
+fn webhook_callers(args: &Args) -> anyhow::Result<Option<rustls::RootCertStore>> {
+    let Some(path) = args
+        .webhook_client_ca
+        .as_ref()
+        .filter(|_| args.enable_webhooks)
+    else {
+        return Ok(None);
+    };
+    let read = || format!("--webhook-client-ca: {} can't be used", path.display());
+    let pem = std::fs::read(path).with_context(read)?;
+    webhook::certs::callers(&pem).map(Some).with_context(read)
+}
+
 /// Serves the webhooks until `stop`, if they are wanted.
 async fn serve_webhooks(
     args: &Args,
     client: kube::Client,
+    callers: Option<rustls::RootCertStore>,
     clock: &Clock,
     metrics: webhook::Metrics,
     stop: CancellationToken,
@@ -164,6 +188,7 @@ async fn serve_webhooks(
     let settings = webhook::Settings {
         address: args.webhook_bind_address,
         source: webhook::Source::choose(directory, &args.operator_namespace),
+        callers,
     };
     webhook::run(settings, client, clock.clone(), metrics, stop).await;
 }

@@ -6,6 +6,7 @@ use crate::backup::{BackupBody, StorageRef};
 use crate::database::DatabaseSpec;
 use crate::legacy::{BackupModelSpec, PostgreSqlSpec, S3Spec};
 use crate::storage::StorageSpec;
+use crate::volumes::Ground;
 
 use super::archive;
 use super::databases::{self, Outcome};
@@ -36,12 +37,13 @@ pub fn postgresql(name: &str, spec: &PostgreSqlSpec) -> Vec<String> {
 
 /// What a Storage says. One of type local without a volume is named, though a Backup may mount one.
 pub fn storage(name: &str, spec: &StorageSpec) -> Vec<String> {
-    said(storages::plan(name, spec, &StorageRef::default(), &|_| false).1)
+    said(storages::plan(name, spec, &StorageRef::default(), &|_| Ground::Container).1)
 }
 
 /// What an S3 says.
 pub fn s3(name: &str, spec: &S3Spec) -> Vec<String> {
-    let outcome = storages::plan(name, &spec.to_storage(), &StorageRef::default(), &|_| false).1;
+    let nowhere = |_: &str| Ground::Container;
+    let outcome = storages::plan(name, &spec.to_storage(), &StorageRef::default(), &nowhere).1;
     said(outcome.map(|text| as_s3(text, name)))
 }
 

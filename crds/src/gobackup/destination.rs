@@ -4,6 +4,7 @@
 use crate::backup::StorageRef;
 use crate::mysql_backup::Destination;
 use crate::storage::StorageSpec;
+use crate::volumes::Ground;
 
 use super::plan::{Credential, Place, Storage};
 use super::resolve::{Unresolved, missing};
@@ -45,7 +46,7 @@ pub fn storage(
         return bad(vec![missing(path, "Storage", name, namespace)], vec![]);
     };
     // A volume that is mounted over its path would be one of this object alone: said below.
-    let (storage, out) = storages::plan(name, spec, &StorageRef::default(), &|_| true);
+    let (storage, out) = storages::plan(name, spec, &StorageRef::default(), &|_| Ground::Volume);
     let (mut problems, mut warnings) = (out.problems, out.warnings);
     match storage {
         Some(storage) if matches!(storage.place, Place::Local { volume: None }) => {

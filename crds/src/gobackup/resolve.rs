@@ -1,6 +1,6 @@
 //! From a Backup of any generation and the objects it refers to, to the plan of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 
@@ -10,6 +10,7 @@ use crate::legacy::{BackupModelSpec, PostgreSqlSpec, S3Spec};
 use crate::report::EndpointKind;
 use crate::storage::StorageSpec;
 use crate::validate::Problem;
+use crate::volumes::{self, Ground};
 
 use super::definition::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
 use super::fields::{Merged, merge};
@@ -47,30 +48,43 @@ pub struct References {
     pub storages: BTreeMap<ObjectKey, StorageSpec>,
     /// `BackupModel`.
     pub models: BTreeMap<ObjectKey, BackupModelSpec>,
+    /// Of any kind: there, but too large to be read.
+    pub too_large: BTreeSet<ObjectKey>,
 }
 
 impl References {
     /// Takes in an object by its `spec`; true if it is news. One that does not fit its type counts
     /// as an empty one, whose problems name what it lacks.
     pub fn insert(&mut self, key: ObjectKey, spec: &serde_json::Value) -> bool {
-        match key.kind {
-            "Database" => put(&mut self.databases, key, read(spec)),
-            "PostgreSQL" => {
-                let database = read::<PostgreSqlSpec>(spec).to_database();
-                put(&mut self.databases, key, database)
+        let readable = self.too_large.remove(&key);
+        readable
+            | match key.kind {
+                "Database" => put(&mut self.databases, key, read(spec)),
+                "PostgreSQL" => {
+                    let database = read::<PostgreSqlSpec>(spec).to_database();
+                    put(&mut self.databases, key, database)
+                }
+                "Storage" => put(&mut self.storages, key, read(spec)),
+                "S3" => {
+                    let storage = read::<S3Spec>(spec).to_storage();
+                    put(&mut self.storages, key, storage)
+                }
+                _ => put(&mut self.models, key, read(spec)),
             }
-            "Storage" => put(&mut self.storages, key, read(spec)),
-            "S3" => {
-                let storage = read::<S3Spec>(spec).to_storage();
-                put(&mut self.storages, key, storage)
-            }
-            _ => put(&mut self.models, key, read(spec)),
-        }
+    }
+
+    /// Notes an object that is too large to be read; true if it is news.
+    pub fn insert_too_large(&mut self, key: ObjectKey) -> bool {
+        let before = self.too_large.contains(&key);
+        self.remove(&key);
+        self.too_large.insert(key);
+        !before
     }
 
     /// Forgets an object; true if it was known.
     pub fn remove(&mut self, key: &ObjectKey) -> bool {
-        self.databases.remove(key).is_some()
+        self.too_large.remove(key)
+            || self.databases.remove(key).is_some()
             || self.storages.remove(key).is_some()
             || self.models.remove(key).is_some()
     }
@@ -239,8 +253,8 @@ pub(super) fn judge(
     let mut bad = Unresolved::default();
     let mut warnings = vec![];
     let merged = with_model(merge(body), references, namespace, &mut bad);
-    let mounts = mounts(body);
-    let mounted = |path: &str| mounts.iter().any(|m| below(path, m));
+    let ground = |path: &str| ground(body, path);
+    let mounted = |path: &str| ground(path) != Ground::Container;
     let plan = Plan {
         model: name.to_lowercase(),
         databases: find_databases(
@@ -255,7 +269,7 @@ pub(super) fn judge(
             &merged,
             namespace,
             references,
-            &mounted,
+            &ground,
             &mut bad,
             &mut warnings,
         ),
@@ -326,13 +340,12 @@ pub fn stored(
 ) -> Result<Plan<Credential>, Unresolved> {
     let mut bad = Unresolved::default();
     let merged = with_model(merge(body), references, namespace, &mut bad);
-    let mounts = mounts(body);
-    let mounted = |path: &str| mounts.iter().any(|m| below(path, m));
+    let ground = |path: &str| ground(body, path);
     let mut storages = find_storages(
         &merged,
         namespace,
         references,
-        &mounted,
+        &ground,
         &mut bad,
         &mut vec![],
     );
@@ -380,18 +393,21 @@ fn with_model(
     if let Some(spec) = references.models.get(&key) {
         return merged.with_model(&model, spec);
     }
+    if let Some(large) = too_large("backupModelRef", &[key], references) {
+        bad.problems.push(large);
+        return merged;
+    }
     bad.missing
         .push(missing("backupModelRef", "BackupModel", &model, namespace));
     merged
 }
 
-/// Where the pod mounts volumes of the user's own.
-fn mounts(body: &BackupBody) -> Vec<String> {
-    body.spec
-        .iter()
-        .filter_map(|s| s.job.as_ref())
-        .flat_map(|j| j.volume_mounts.iter().map(|m| m.mount_path.clone()))
-        .collect()
+/// Where a path of the pod lies.
+fn ground(body: &BackupBody, path: &str) -> Ground {
+    let job = body.spec.as_ref().and_then(|s| s.job.as_ref());
+    job.map_or(Ground::Container, |job| {
+        volumes::ground(path, &job.volumes, &job.volume_mounts)
+    })
 }
 
 fn encryption(merged: &Merged, bad: &mut Unresolved) -> Option<Encrypt<Credential>> {
@@ -399,11 +415,27 @@ fn encryption(merged: &Merged, bad: &mut Unresolved) -> Option<Encrypt<Credentia
     archive::encrypt(path, Some(with), &mut bad.problems)
 }
 
-/// `path` is `directory` or below it.
-fn below(path: &str, directory: &str) -> bool {
-    let directory = directory.trim_end_matches('/');
-    path.strip_prefix(directory)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+/// The first of `candidates` that is there is too large.
+fn too_large(
+    path: impl Into<String>,
+    candidates: &[ObjectKey],
+    references: &References,
+) -> Option<Problem> {
+    let known = |key: &&ObjectKey| {
+        references.too_large.contains(*key)
+            || references.databases.contains_key(*key)
+            || references.storages.contains_key(*key)
+    };
+    let key = candidates.iter().find(known)?;
+    references.too_large.contains(key).then(|| {
+        problem(
+            path,
+            format!(
+                "{} {} is too large to be read; shorten it to less than 256 KiB",
+                key.kind, key.name
+            ),
+        )
+    })
 }
 
 /// There is no object of this kind and name.
@@ -444,7 +476,12 @@ fn find_databases(
             ));
             continue;
         };
-        let found = database_candidates(reference)
+        let candidates = database_candidates(reference);
+        if let Some(large) = too_large(&path, &candidates, references) {
+            bad.problems.push(large);
+            continue;
+        }
+        let found = candidates
             .into_iter()
             .find_map(|key| Some((key.kind, references.databases.get(&key)?)));
         let Some((kind, spec)) = found else {
@@ -471,7 +508,7 @@ fn find_storages(
     merged: &Merged,
     namespace: &str,
     references: &References,
-    mounted: &dyn Fn(&str) -> bool,
+    ground: &dyn Fn(&str) -> Ground,
     bad: &mut Unresolved,
     warnings: &mut Vec<String>,
 ) -> Vec<super::plan::Storage<Credential>> {
@@ -490,14 +527,19 @@ fn find_storages(
             ));
             continue;
         };
-        let found = storage_candidates(reference)
+        let candidates = storage_candidates(reference);
+        if let Some(large) = too_large(&path, &candidates, references) {
+            bad.problems.push(large);
+            continue;
+        }
+        let found = candidates
             .into_iter()
             .find_map(|key| Some((key.kind, references.storages.get(&key)?)));
         let Some((kind, spec)) = found else {
             bad.missing.push(missing(path, "Storage", &name, namespace));
             continue;
         };
-        let (plan, mut outcome) = storages::plan(&name, spec, reference, mounted);
+        let (plan, mut outcome) = storages::plan(&name, spec, reference, ground);
         if kind == "S3" {
             outcome = outcome.map(|text| as_s3(text, &name));
         }

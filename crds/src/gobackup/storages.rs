@@ -3,6 +3,7 @@
 
 use crate::backup::StorageRef;
 use crate::storage::{StorageConfig, StorageSpec};
+use crate::volumes::{self, Ground};
 
 use super::databases::Outcome;
 use super::plan::{Credential, Place, S3, Storage};
@@ -12,13 +13,13 @@ use super::words::{credential, problem, text};
 /// Seconds a transfer may take where nobody says.
 pub const DEFAULT_TIMEOUT: u32 = 300;
 
-/// The plan of one Storage; `None` if problems keep it from being used. `mounted` tells whether a
-/// path lies on a volume of the pod.
+/// The plan of one Storage; `None` if problems keep it from being used. `ground` tells where a
+/// path of the pod lies.
 pub fn plan(
     name: &str,
     spec: &StorageSpec,
     reference: &StorageRef,
-    mounted: &dyn Fn(&str) -> bool,
+    ground: &dyn Fn(&str) -> Ground,
 ) -> (Option<Storage<Credential>>, Outcome) {
     let mut out = Outcome::default();
     let at = format!("Storage {name}: spec");
@@ -36,7 +37,7 @@ pub fn plan(
         None => own,
     };
     let config = &spec.config;
-    let place = place(&type_, spec, &at, mounted, &mut out);
+    let place = place(&type_, spec, &at, ground, &mut out);
     secrets_in_plain_text(config, &at, &mut out);
     let keep = number(reference.keep, config.keep);
     let timeout = number(reference.timeout, config.timeout);
@@ -75,7 +76,7 @@ fn place(
     type_: &str,
     spec: &StorageSpec,
     at: &str,
-    mounted: &dyn Fn(&str) -> bool,
+    ground: &dyn Fn(&str) -> Ground,
     out: &mut Outcome,
 ) -> Option<Place<Credential>> {
     let config = &spec.config;
@@ -83,7 +84,7 @@ fn place(
         return s3(family, config, at, out).map(Place::S3);
     }
     match type_ {
-        "local" => local(spec, at, mounted, out),
+        "local" => local(spec, at, ground, out),
         "gcs" => Some(Place::Gcs {
             bucket: need("bucket", config.bucket.as_deref(), at, out)?,
             credentials: credential(
@@ -169,22 +170,31 @@ fn port(config: &StorageConfig, default: u16, at: &str, out: &mut Outcome) -> u1
 fn local(
     spec: &StorageSpec,
     at: &str,
-    mounted: &dyn Fn(&str) -> bool,
+    ground: &dyn Fn(&str) -> Ground,
     out: &mut Outcome,
 ) -> Option<Place<Credential>> {
     if let Some(volume) = &spec.volume {
+        if let Some(why) = volumes::refusal(volume) {
+            out.problems.push(problem(format!("{at}.volume"), why));
+            return None;
+        }
         return Some(Place::Local {
             volume: Some(Box::new(volume.clone())),
         });
     }
     let path = text(spec.config.path.as_deref()).unwrap_or_default();
-    if mounted(&path) {
-        return Some(Place::Local { volume: None });
-    }
-    out.problems.push(problem(
-        format!("{at}.volume"),
-        "is not set: the archive would be written into the pod and die with it; set a volume on the Storage, or mount one over its path in the Backup's spec.job",
-    ));
+    let (field, why) = match ground(&path) {
+        Ground::Volume => return Some(Place::Local { volume: None }),
+        Ground::Container => (
+            "volume",
+            "is not set: the archive would be written into the pod and die with it; set a volume on the Storage, or mount one over its path in the Backup's spec.job".to_owned(),
+        ),
+        Ground::Gone { volume, why } => (
+            "config.path",
+            format!("{path:?} is on volume {volume:?} of the Backup's spec.job, which {why}"),
+        ),
+    };
+    out.problems.push(problem(format!("{at}.{field}"), why));
     None
 }
 

@@ -85,7 +85,7 @@ impl<'a> Tail<'a> {
         }
         if let Some(bar) = &self.bar {
             bar.set_position(progress.percent.unwrap_or(0));
-            bar.set_message(progress.text());
+            bar.set_message(crate::view::table::sanitise(&progress.text()));
         } else if self.told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
             self.told = Some(Instant::now());
             self.say(progress.text());

@@ -28,9 +28,26 @@ pub(crate) fn formatted(value: &Value, format: &Format, no_headers: bool) -> Res
 /// One value as JSON or YAML, with a line break at its end.
 pub(crate) fn structured(value: &Value, format: StructuredOutput) -> String {
     match format {
-        StructuredOutput::Json => format!("{value:#}\n"),
+        StructuredOutput::Json => json_text(value),
         StructuredOutput::Yaml => yaml(value),
     }
+}
+
+/// JSON in which what a terminal would not show as it is stands as `\u202e`: the same text to whoever
+/// reads JSON.
+fn json_text(value: &Value) -> String {
+    let mut text = String::new();
+    for c in format!("{value:#}\n").chars() {
+        if c != '\n' && crds::text::is_unseen(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                text.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            text.push(c);
+        }
+    }
+    text
 }
 
 /// Marks the end of text that must be quoted, until the emitter has decided how to write it.
@@ -161,6 +178,22 @@ mod tests {
         let nested = json!({ "a": [{ "no": { "x": "0123", "y": "plain" } }] });
         let text = structured(&nested, StructuredOutput::Yaml);
         assert_eq!(text, "a:\n- 'no':\n    x: '0123'\n    'y': plain\n");
+    }
+
+    #[test]
+    fn o11_json_says_the_same_without_unseen_characters() {
+        let value =
+            json!({ "a\u{202e}": ["x\u{200b}y", "\u{1b}[31m", "tag\u{e0041}", "ok \u{f6}"] });
+        let text = structured(&value, StructuredOutput::Json);
+        assert!(
+            !text.chars().any(|c| c != '\n' && crds::text::is_unseen(c)),
+            "{text}"
+        );
+        assert!(
+            text.contains("\\u202e") && text.contains('\u{f6}'),
+            "{text}"
+        );
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 
     #[test]

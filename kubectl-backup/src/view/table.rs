@@ -1,6 +1,9 @@
 //! Tables as kubectl prints them: no borders, left aligned, three blanks between columns.
 
+use std::borrow::Cow;
+
 use comfy_table::{Cell, ContentArrangement, Table as Comfy, TableStyle};
+use crds::text::is_unseen;
 
 /// What a word of the coloured column means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +148,51 @@ impl Table {
     }
 }
 
+/// A page of several lines as a terminal may have it: line ends, tabs and colours stay, every other
+/// unseen character becomes a mark. Cells and messages were cleaned one by one; this holds for what
+/// nobody thought of.
+pub(crate) fn page(text: &str) -> Cow<'_, str> {
+    let harmless = |c: char| c == '\n' || !is_unseen(c);
+    if text.chars().all(harmless) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let kept = match c {
+            '\u{1b}' => colour(rest),
+            '\r' if rest.starts_with("\r\n") => 2,
+            '\n' | '\t' => 1,
+            c if !is_unseen(c) => c.len_utf8(),
+            _ => 0,
+        };
+        if kept == 0 {
+            safe.push_str(if c == '\u{1b}' { "^[" } else { "\u{fffd}" });
+            rest = &rest[c.len_utf8()..];
+        } else {
+            safe.push_str(&rest[..kept]);
+            rest = &rest[kept..];
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Length of the colour code that `text` begins with, or 0.
+fn colour(text: &str) -> usize {
+    let Some(rest) = text.strip_prefix("\u{1b}[") else {
+        return 0;
+    };
+    let digits = rest.len()
+        - rest
+            .trim_start_matches(|c: char| c.is_ascii_digit() || c == ';')
+            .len();
+    if rest[digits..].starts_with('m') {
+        digits + 3
+    } else {
+        0
+    }
+}
+
 /// Cells of the terminal a text takes, for the widths comfy-table measured.
 fn display_width(text: &str) -> usize {
     let mut probe = Comfy::new();
@@ -158,14 +206,13 @@ fn display_width(text: &str) -> usize {
     )
 }
 
-/// True if nothing in the text would move a terminal's cursor.
+/// True if nothing in the text would move a terminal's cursor, turn its direction or stay unseen.
 fn is_safe(text: &str) -> bool {
-    // Control characters beyond ASCII begin with the byte C2.
-    !text.bytes().any(|b| b.is_ascii_control() || b == 0xc2)
+    !text.chars().any(is_unseen)
 }
 
-/// One line without control characters: cut at the first line break, as kubectl does, and
-/// escape codes made visible.
+/// One line without unseen characters ([`crds::text`]): cut at the first line break, as kubectl
+/// does, and escape codes made visible.
 pub(crate) fn sanitise(text: &str) -> String {
     let (line, cut) = match text.find(['\n', '\r', '\u{c}']) {
         Some(at) => (&text[..at], true),
@@ -176,7 +223,7 @@ pub(crate) fn sanitise(text: &str) -> String {
         .map(|c| match c {
             '\u{1b}' => "^[".to_owned(),
             '\t' => " ".to_owned(),
-            c if c.is_control() => "\u{fffd}".to_owned(),
+            c if is_unseen(c) => char::REPLACEMENT_CHARACTER.to_string(),
             c => c.to_string(),
         })
         .collect();
@@ -241,6 +288,23 @@ mod tests {
         );
         let plain = coloured.replace("\u{1b}[33m", "").replace("\u{1b}[0m", "");
         assert_eq!(plain, table().render(Look::default()));
+    }
+
+    #[test]
+    fn o11_what_turns_or_hides_text_reaches_no_cell_and_no_page() {
+        assert_eq!(
+            sanitise("a\u{202e}b\u{200b}c\u{2028}d"),
+            "a\u{fffd}b\u{fffd}c\u{fffd}d"
+        );
+        let mut table = Table::new(&["A"]);
+        table.push(vec!["sql\u{202e}zst".into()]);
+        assert_eq!(table.rows, [["sql\u{fffd}zst"]]);
+        let plain = "NAME\n\u{1b}[32mOK\u{1b}[0m\ta\r\n\u{1b}[1;31mx\n";
+        assert_eq!(page(plain), plain);
+        assert_eq!(
+            page("a\u{202e}\u{1b}[2J\u{1b}]0;t\u{7}\rOK \u{feff}"),
+            "a\u{fffd}^[[2J^[]0;t\u{fffd}\u{fffd}OK \u{fffd}"
+        );
     }
 
     #[test]

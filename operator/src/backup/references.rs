@@ -7,11 +7,13 @@ use crds::backup::BackupBody;
 use crds::database::Database;
 use crds::gobackup::definition::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
 use crds::gobackup::{ObjectKey, wanted};
+use crds::labels::TOO_LARGE;
 use crds::legacy::{BackupModel, PostgreSql, S3};
 use crds::storage::{Storage, StorageSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::{ApiResource, DynamicObject};
 use serde::Deserialize as _;
+use serde_json::Value;
 
 type Found = crds::gobackup::References;
 
@@ -21,7 +23,12 @@ pub struct References {
     namespaces: RwLock<BTreeMap<String, Found>>,
     /// What their status says, by namespace; objects without conditions are not in it.
     conditions: RwLock<BTreeMap<String, BTreeMap<ObjectKey, Vec<Condition>>>>,
+    /// Bytes of their specs, by namespace.
+    bytes: RwLock<BTreeMap<String, BTreeMap<ObjectKey, usize>>>,
 }
+
+/// Most bytes of specs that are kept of a namespace: what comes beyond counts as too large.
+const MOST: usize = 4 << 20;
 
 /// The kinds that are watched.
 pub(super) fn resources() -> Vec<ApiResource> {
@@ -80,11 +87,45 @@ impl References {
             .namespaces
             .write()
             .unwrap_or_else(PoisonError::into_inner);
+        let spec = &object.data["spec"];
+        let marked = object.metadata.annotations.as_ref();
+        let marked = marked.is_some_and(|a| a.contains_key(TOO_LARGE));
+        let fits = self.takes(&namespace, &key, spec, gone || marked);
         let found = all.entry(namespace).or_default();
         if gone {
             return found.remove(&key);
         }
-        found.insert(key, &object.data["spec"])
+        if marked || !fits {
+            return found.insert_too_large(key);
+        }
+        found.insert(key, spec)
+    }
+
+    /// Notes the bytes of an object's spec, none if it is not kept. False if there is no room for it.
+    fn takes(&self, namespace: &str, key: &ObjectKey, spec: &Value, none: bool) -> bool {
+        let mut all = self.bytes.write().unwrap_or_else(PoisonError::into_inner);
+        let here = all.entry(namespace.to_owned()).or_default();
+        here.remove(key);
+        let used: usize = here.values().sum();
+        let new = if none { 0 } else { spec.to_string().len() };
+        let fits = used + new <= MOST;
+        if new > 0 && fits {
+            here.insert(key.clone(), new);
+        }
+        if here.is_empty() {
+            all.remove(namespace);
+        }
+        fits
+    }
+
+    /// True for an object that is there but was not read.
+    pub(crate) fn is_too_large(&self, namespace: &str, key: &ObjectKey) -> bool {
+        let all = self
+            .namespaces
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        all.get(namespace)
+            .is_some_and(|h| h.too_large.contains(key))
     }
 
     /// News of the conditions is no reason to look at a Backup again.
@@ -136,6 +177,7 @@ impl References {
             .namespaces
             .write()
             .unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = self.bytes.write().unwrap_or_else(PoisonError::into_inner);
         for (namespace, found) in all
             .iter_mut()
             .filter(|(ns, _)| scope.is_none_or(|s| s == ns.as_str()))
@@ -145,18 +187,26 @@ impl References {
                     || key.kind != resource.kind
                     || seen.contains(format!("{namespace}/{}", key.name).as_str())
             };
-            let before = found.databases.len() + found.storages.len() + found.models.len();
+            let count = |f: &Found| {
+                f.databases.len() + f.storages.len() + f.models.len() + f.too_large.len()
+            };
+            let before = count(found);
             found.databases.retain(|k, _| stays(k));
             found.storages.retain(|k, _| stays(k));
             found.models.retain(|k, _| stays(k));
+            found.too_large.retain(stays);
+            if let Some(here) = bytes.get_mut(namespace) {
+                here.retain(|k, _| stays(k));
+            }
             if let Some(here) = conditions.get_mut(namespace) {
                 here.retain(|k, _| stays(k));
             }
-            if found.databases.len() + found.storages.len() + found.models.len() != before {
+            if count(found) != before {
                 changed.insert(namespace.clone());
             }
         }
         conditions.retain(|_, here| !here.is_empty());
+        bytes.retain(|_, here| !here.is_empty());
         changed
     }
 
@@ -187,7 +237,9 @@ impl References {
         };
         let mut found = Found::default();
         for key in wanted(body) {
-            if let Some(spec) = here.databases.get(&key) {
+            if here.too_large.contains(&key) {
+                found.too_large.insert(key);
+            } else if let Some(spec) = here.databases.get(&key) {
                 found.databases.insert(key, spec.clone());
             } else if let Some(spec) = here.storages.get(&key) {
                 found.storages.insert(key, spec.clone());

@@ -884,7 +884,10 @@ fn a_verification_that_can_not_run_is_told_at_once() {
     };
     let node = json!({"verify": {"mode": "Restore", "volume": {"hostPath": {"path": "/etc"}}}});
     let (kind, spec) = with_job(node);
-    let found = policy.check(pod(&verification(&kind, &spec)), "runner:v1");
+    let found = policy.check(
+        &verification(&kind, &spec).spec.unwrap().template,
+        "runner:v1",
+    );
     assert_eq!(found.len(), 1, "{found:?}");
     // A dump that nobody restores never passes.
     let (kind, mut spec) = with_job(json!({"verify": {"mode": "Restore"}}));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use crds::labels;
 use crds::report::{MAX_BYTES, clean};
-use crds::request::Action;
+use crds::request::{Action, MAX_VALUE, TOO_LONG, is_id};
 use crds::run::Trigger;
 use crds::time::{from_k8s, parse_rfc3339};
 use k8s_openapi::api::batch::v1::Job;
@@ -19,7 +19,7 @@ use super::kind::ManagedPaths;
 use crate::engine::{Ended, JobDigest, JobOutcome, Object, PodDigest, Stranger};
 
 /// Annotations whose prefix is ours, and only so long, are kept.
-const MAX_ANNOTATION: usize = 8 * 1024;
+const MAX_ANNOTATION: usize = MAX_VALUE;
 
 /// A user's object as the store keeps it. Its serialised names are short because each object has
 /// its own copy.
@@ -59,6 +59,22 @@ pub(crate) struct KeptMeta {
     suspend_edited: Option<(DateTime<Utc>, String)>,
 }
 
+impl Kept {
+    /// What is kept where there is no room for it: what tells it apart, its conditions, and why.
+    pub(super) fn too_large(&self, why: &str) -> Self {
+        let conditions = self.status.get("conditions").cloned().unwrap_or_default();
+        Self {
+            object: KeptMeta {
+                annotations: BTreeMap::from([(labels::TOO_LARGE.to_owned(), why.to_owned())]),
+                ..self.object.clone()
+            },
+            resource_version: self.resource_version.clone(),
+            spec: Value::Null,
+            status: serde_json::json!({"conditions": conditions}),
+        }
+    }
+}
+
 impl KeptMeta {
     pub(crate) fn uid(&self) -> &str {
         &self.uid
@@ -94,7 +110,13 @@ pub(crate) fn object(mut object: DynamicObject, paths: ManagedPaths) -> Option<K
     let meta = object.metadata;
     let managers = meta.managed_fields.unwrap_or_default();
     let annotations = meta.annotations.unwrap_or_default().into_iter();
-    let ours = |k: &str, v: &str| k.starts_with(labels::PREFIX) && v.len() <= MAX_ANNOTATION;
+    // A request that is too long is answered, and taken off, without being kept.
+    let kept = |(k, v): (String, String)| match v.len() {
+        _ if !k.starts_with(labels::PREFIX) => None,
+        n if n <= MAX_ANNOTATION => Some((k, v)),
+        _ if k.starts_with(labels::REQUEST_PREFIX) => Some((k, TOO_LONG.to_owned())),
+        _ => None,
+    };
     Some(Kept {
         object: KeptMeta {
             namespace: meta.namespace.unwrap_or_default(),
@@ -107,7 +129,7 @@ pub(crate) fn object(mut object: DynamicObject, paths: ManagedPaths) -> Option<K
                 .map(from_k8s)
                 .unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),
-            annotations: annotations.filter(|(k, v)| ours(k, v)).collect(),
+            annotations: annotations.filter_map(kept).collect(),
             schedule_edited: newest(&managers, paths.schedule).map(|(at, _)| at),
             suspend_edited: newest(&managers, paths.suspend),
         },
@@ -192,7 +214,9 @@ pub(crate) fn job(job: &Job) -> Option<JobDigest> {
             .map(String::as_str)
     };
     let slot = note(labels::SCHEDULED_AT).and_then(parse_rfc3339);
-    let request_id = note(labels::REQUEST_ID).map(Into::into);
+    let request_id = note(labels::REQUEST_ID)
+        .filter(|id| is_id(id))
+        .map(Into::into);
     let trigger = note(labels::TRIGGER).and_then(Trigger::parse);
     let status = job.status.as_ref();
     let count = |n: Option<i32>| n.is_some_and(|n| n > 0);

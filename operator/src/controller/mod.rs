@@ -34,6 +34,7 @@ use tracing::field::Empty;
 pub use self::kind::{Endpoint, Kind, KindCondition, ManagedPaths};
 use self::queue::{Key, Priority, Queue};
 use self::store::{SharedStore, Store, View};
+use crate::answers::MOST;
 use crate::apply::{self, ApplyError, Changes, Target, chain};
 use crate::context::Context;
 use crate::engine::{self, Limit, Object, Observed, Room, Seed};
@@ -42,6 +43,11 @@ use crate::metrics::Outcome;
 use crate::observe::{self, ObserveError};
 
 pub(crate) use self::digest::{job as job_digest, pod as pod_digest};
+
+/// Bytes of an object beyond which few are worked on at a time.
+const LARGE: usize = 32 * 1024;
+/// How many.
+const LARGE_AT_ONCE: usize = 4;
 
 /// Most often that a reconcile is repeated within itself.
 const ROUNDS: usize = 3;
@@ -58,6 +64,8 @@ pub struct Controller {
     queue: Arc<Queue>,
     limits: limits::Limits,
     rivals: rivals::Rivals,
+    /// Places for large objects in work.
+    large: tokio::sync::Semaphore,
     /// Lists still to be read; below zero if one was read before all were begun.
     unsynced: tokio::sync::watch::Sender<Option<i64>>,
 }
@@ -91,6 +99,7 @@ impl Controller {
             queue: Arc::new(Queue::default()),
             limits: limits::Limits::default(),
             rivals: rivals::Rivals::default(),
+            large: tokio::sync::Semaphore::new(LARGE_AT_ONCE),
             unsynced: tokio::sync::watch::Sender::new(None),
         });
         series::publish(&controller);
@@ -275,6 +284,11 @@ impl Controller {
                 .leadership
                 .since()
                 .ok_or(ReconcileError::NotLeading)?;
+            // A large object takes many times its text while it is planned for.
+            let _held = match self.store.bytes_of(key) {
+                n if n > LARGE => self.large.acquire().await.ok(),
+                _ => None,
+            };
             let Some(view) = self.store.view(key) else {
                 self.queue.forget(key);
                 return Ok(());
@@ -328,6 +342,9 @@ impl Controller {
             .object
             .clone()
             .into_object(self.resources[view.kind].kind.clone());
+        if let Some(bytes) = object.annotations.get(labels::TOO_LARGE) {
+            return Err(too_large(bytes));
+        }
         let config = &self.ctx.config;
         object.cluster = config.cluster.get().cloned().unwrap_or_default();
         let (settings, mut problems) = kind.read(&kept.spec, &object.annotations)?;
@@ -384,7 +401,7 @@ impl Controller {
         engine::fit(&mut plan.status);
     }
 
-    /// What the policy finds in the pods that runs and verifications would have.
+    /// What the policy finds in the pods that runs, verifications and notices would have.
     fn forbidden(&self, kind: &dyn Kind, object: &Object, spec: &Value) -> Vec<Problem> {
         let config = &self.ctx.config;
         if config.policy.is_empty() {
@@ -394,10 +411,10 @@ impl Controller {
         for seed in Seed::probes() {
             // A spec that can't be said as a Job is told about where one is to be made.
             let job = kind.job(object, spec, &seed).ok();
-            let Some(pod) = job.and_then(|j| j.spec).and_then(|s| s.template.spec) else {
+            let Some(template) = job.and_then(|j| j.spec).map(|s| s.template) else {
                 continue;
             };
-            for problem in config.policy.check(&pod, &config.runner_image) {
+            for problem in config.policy.check(&template, &config.runner_image) {
                 if !found.contains(&problem) {
                     found.push(problem);
                 }
@@ -596,6 +613,18 @@ fn gone<T>(what: &str, ended: Option<Result<T, JoinError>>) -> anyhow::Error {
     match ended {
         Some(Err(error)) => anyhow::anyhow!("{what} of the controller ended: {error}"),
         _ => anyhow::anyhow!("{what} of the controller ended"),
+    }
+}
+
+/// Why an object is not read, with the remedy.
+pub(crate) fn too_large(bytes: &str) -> String {
+    match bytes.parse::<usize>() {
+        Ok(bytes) => format!(
+            "the object is too large: {} KiB of fields, metadata or status, and one of more than {} KiB is not read; shorten what is long in it (`kubectl get -o yaml` shows it)",
+            bytes.div_ceil(1024),
+            MOST / 1024
+        ),
+        Err(_) => "the object is too large for what is left of the room of its namespace: the backup objects there fill the operator's memory; delete or shorten some, then change this one".to_owned(),
     }
 }
 

@@ -27,6 +27,9 @@ struct Entry {
     series: Option<Arc<Series>>,
 }
 
+/// Bytes of a text that is kept even where there is no room: what tells an object apart.
+const STUB: usize = 4096;
+
 /// Appends without spare room: most objects have one Job, and the first push of a vector makes room
 /// for four.
 fn append<T>(list: &mut Vec<T>, item: T) {
@@ -64,7 +67,13 @@ pub(crate) struct Store {
     entries: Mutex<HashMap<Key, Entry>>,
     /// Where objects become text.
     desk: Mutex<Desk>,
+    /// Bytes of the texts, by namespace.
+    bytes: Mutex<HashMap<Box<str>, usize>>,
 }
+
+/// Most bytes of texts that are kept of one namespace, so that nobody fills the memory for all. Ten
+/// thousand usual objects take less than a third of it.
+const NAMESPACE: usize = 32 << 20;
 
 impl Store {
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
@@ -96,16 +105,50 @@ impl Store {
             entry.resource_version = kept.resource_version.as_str().into();
             entry.namespace = kept.namespace().into();
             let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
-            entry.object = desk.write(kept).map(|text| (kind, text));
+            let before = entry.object.take().map_or(0, |(_, text)| text.len());
+            let text = desk
+                .write(kept)
+                .filter(|text| self.fits(kept.namespace(), before, text.len()));
+            let text = text.or_else(|| {
+                let text = desk.write(&kept.too_large("namespace"))?;
+                self.fits(kept.namespace(), 0, text.len());
+                Some(text)
+            });
+            entry.object = text.map(|text| (kind, text));
             entry.series = None;
             true
         })
     }
 
+    /// Counts that a text of `before` bytes became one of `after`. If there is no room for it, false,
+    /// and `before` alone is taken off; a stub is counted all the same.
+    fn fits(&self, namespace: &str, before: usize, after: usize) -> bool {
+        let mut all = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = all.entry(namespace.into()).or_default();
+        *used = used.saturating_sub(before);
+        let fits = *used + after <= NAMESPACE || after <= STUB;
+        if fits {
+            *used += after;
+        }
+        if *used == 0 {
+            all.remove(namespace);
+        }
+        fits
+    }
+
+    /// Bytes of an object as it is kept.
+    pub(crate) fn bytes_of(&self, key: &Key) -> usize {
+        let entries = self.lock();
+        let object = entries.get(key).and_then(|e| e.object.as_ref());
+        object.map_or(0, |(_, text)| text.json_len())
+    }
+
     /// Removes an object; its Jobs stay until they are gone.
     pub(crate) fn remove_object(&self, uid: &str) -> Key {
         self.entry(uid, |entry| {
-            entry.object = None;
+            if let Some((_, text)) = entry.object.take() {
+                self.fits(&entry.namespace, text.len(), 0);
+            }
             entry.resource_version = Box::default();
             entry.failures = Vec::new();
             entry.series = None;
@@ -393,3 +436,69 @@ fn is_newer(new: &str, old: &str) -> bool {
 
 /// Shared.
 pub(crate) type SharedStore = Arc<Store>;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::*;
+
+    /// Text that no codec makes smaller.
+    fn noise(seed: u64, bytes: usize) -> String {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let letters = std::iter::from_fn(|| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            Some(char::from(b'!' + u8::try_from(state % 90).unwrap()))
+        });
+        letters
+            .filter(|c| !matches!(c, '"' | '\\'))
+            .take(bytes)
+            .collect()
+    }
+
+    fn kept(namespace: &str, name: usize, version: usize, bytes: usize) -> Kept {
+        serde_json::from_value(json!({
+            "o": {"s": namespace, "n": format!("o-{name}"), "u": format!("{namespace}-{name}"), "c": "2025-03-30T01:59:59Z"},
+            "v": version.to_string(), "s": {"schedule": "@daily", "args": [noise(name as u64 + 1, bytes)]}, "t": {"conditions": []},
+        }))
+        .unwrap()
+    }
+
+    fn is_stub(store: &Store, uid: &str) -> bool {
+        let view = store.view(&Key::from(uid)).unwrap();
+        view.kept.spec.is_null()
+    }
+
+    /// Whoever fills his namespace fills no other, and gets room again for what he removes.
+    #[test]
+    fn o4_a_namespace_has_so_much_room_and_no_more() {
+        let store = Store::default();
+        let each = 250_000;
+        let fit = NAMESPACE / each;
+        for n in 0..fit + 30 {
+            store.set_object(0, &kept("mallory", n, 1, each));
+        }
+        let used: usize = store.bytes.lock().unwrap()["mallory"];
+        assert!(used <= NAMESPACE + 40 * STUB, "{used}");
+        assert!(!is_stub(&store, "mallory-3"));
+        let last = format!("mallory-{}", fit + 29);
+        assert!(is_stub(&store, &last));
+        store.set_object(0, &kept("alice", 1, 1, each));
+        assert!(!is_stub(&store, "alice-1"));
+        // What there is stays what it is, also when it changes without growing.
+        store.set_object(0, &kept("mallory", 3, 2, each));
+        assert!(!is_stub(&store, "mallory-3"));
+        for n in 0..40 {
+            store.remove_object(&format!("mallory-{n}"));
+        }
+        store.set_object(0, &kept("mallory", fit + 29, 2, each));
+        assert!(!is_stub(&store, &last));
+        for n in 40..fit + 30 {
+            store.remove_object(&format!("mallory-{n}"));
+        }
+        assert!(!store.bytes.lock().unwrap().contains_key("mallory"));
+    }
+}

@@ -36,6 +36,19 @@ impl Desk {
 }
 
 impl Text {
+    /// Bytes that are kept.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Bytes of its JSON.
+    pub(super) fn json_len(&self) -> usize {
+        let length = self.0.first_chunk().copied().map(u32::from_le_bytes);
+        length
+            .and_then(|n| usize::try_from(n).ok())
+            .unwrap_or_default()
+    }
+
     /// The object.
     pub(super) fn read(&self) -> Option<Kept> {
         let (length, packed) = self.0.split_first_chunk()?;

@@ -110,14 +110,16 @@ impl Seed {
         }
     }
 
-    /// Seeds of no run: to see what the pods of an object would be, that of a run and that of a
-    /// verification by restore, which has a volume of its own.
-    pub fn probes() -> [Self; 2] {
+    /// Seeds of no run: to see what the pods of an object would be, that of a run, that of a
+    /// verification by restore, which has a volume of its own, and that of a notice.
+    pub fn probes() -> [Self; 3] {
         let run = Self::new("probe", Trigger::Manual);
         let mut verification = run.clone();
         verification.action = Action::Verify;
         verification.options.mode = Some("Restore".to_owned());
-        [run, verification]
+        let mut notice = run.clone();
+        notice.action = Action::Notify;
+        [run, verification, notice]
     }
 }
 

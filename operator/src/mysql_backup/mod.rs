@@ -55,7 +55,19 @@ impl MysqlBackups {
         namespace: &str,
     ) -> Option<Result<Stored, Unresolved>> {
         let name = destination::storage_ref(spec.destination.as_ref())?;
-        let (_, found) = self.references.storage(namespace, name);
+        let (key, found) = self.references.storage(namespace, name);
+        if self.references.is_too_large(namespace, &key) {
+            let large = Problem {
+                path: STORAGE_REF.to_owned(),
+                message: format!(
+                    "Storage {name} is too large to be read; shorten it to less than 256 KiB"
+                ),
+            };
+            return Some(Err(Unresolved {
+                missing: vec![],
+                problems: vec![large],
+            }));
+        }
         let found = found.as_ref();
         Some(destination::storage(STORAGE_REF, namespace, name, found))
     }

@@ -74,6 +74,10 @@ pub(super) fn problems(spec: &MysqlBackupSpec, runner_image: &str) -> Vec<Proble
             message: "is where the operator's own runner is copied to, but spec.image names another program; keep one of them".into(),
         });
     }
+    // Who names the operator's own image is held to what holds without.
+    if spec.image.is_some() && is_own(spec, runner_image) && spec.destination.is_none() {
+        found.extend(validate::sqlpath(spec));
+    }
     found
 }
 

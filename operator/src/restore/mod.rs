@@ -17,7 +17,7 @@ use futures::StreamExt as _;
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::Api;
 use kube::core::{ApiResource, DynamicObject};
-use kube::runtime::controller::{Action, Controller};
+use kube::runtime::controller::{self, Action, Controller};
 use kube::runtime::watcher;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +33,9 @@ use crate::observe::ObserveError;
 
 /// Longest wait before a failed reconcile is tried again.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Restores that are worked on at a time.
+const AT_ONCE: u16 = 8;
 
 /// Why a reconcile is tried again.
 #[derive(Debug, Error)]
@@ -142,8 +145,11 @@ async fn follow(shared: Arc<Restores>, scope: Option<String>) {
         None => (Api::all_with(client.clone(), &resource), Api::all(client)),
     };
     let labelled = watcher::Config::default().labels(labels::RESTORE_UID);
+    // Each reads all it needs live: so few at a time are in memory.
+    let config = controller::Config::default().concurrency(AT_ONCE);
     Controller::new_with(objects, watcher::Config::default(), resource)
         .owns(jobs, labelled)
+        .with_config(config)
         .run(reconcile, retry, shared)
         .for_each(|_| std::future::ready(()))
         .await;

@@ -2,6 +2,7 @@
 //! start it twice.
 
 use chrono::{DateTime, Utc};
+use crds::ScheduleStatus;
 use crds::gobackup::destination;
 use crds::labels;
 use crds::mysql_backup::{MysqlBackup, MysqlBackupSpec};
@@ -20,7 +21,7 @@ use serde::Deserialize as _;
 use super::archive::{self, Archived};
 use crate::backup::storage_spec;
 use crate::context::Context;
-use crate::controller::{job_digest, pod_digest};
+use crate::controller::{job_digest, pod_digest, too_large};
 use crate::engine::{JobDigest, Object, PodDigest, StartFailure};
 use crate::observe::{ObserveError, within};
 use crate::policy::Policy;
@@ -145,11 +146,18 @@ async fn mysql_backup(
     namespace: &str,
     name: &str,
 ) -> Result<Option<Backup>, ObserveError> {
-    let api: Api<MysqlBackup> = Api::namespaced(ctx.client.0.clone(), namespace);
-    Ok(within(api.get_opt(name)).await?.map(|found| Backup {
+    let resource = ApiResource::erase::<MysqlBackup>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(ctx.client.0.clone(), namespace, &resource);
+    let Some(found) = within(api.get_opt(name)).await? else {
+        return Ok(None);
+    };
+    let status = ScheduleStatus::deserialize(&found.data["status"]).unwrap_or_default();
+    // One that can't be read stores nowhere: it says so itself, and is waited for.
+    let spec = MysqlBackupSpec::deserialize(&found.data["spec"]).ok();
+    Ok(spec.map(|spec| Backup {
         uid: found.metadata.uid.unwrap_or_default(),
-        runs: found.status.map(|s| s.runs).unwrap_or_default(),
-        spec: found.spec,
+        runs: status.runs,
+        spec,
     }))
 }
 
@@ -172,8 +180,15 @@ fn cut(found: &DynamicObject) -> (Object, Result<RestoreSpec, String>, RestoreSt
         deleting: meta.deletion_timestamp.is_some(),
         ..Object::default()
     };
-    let spec = RestoreSpec::deserialize(&found.data["spec"])
-        .map_err(|e| format!("spec does not fit its type: {e}"));
+    let marked = meta
+        .annotations
+        .as_ref()
+        .and_then(|a| a.get(labels::TOO_LARGE));
+    let spec = match marked {
+        Some(bytes) => Err(too_large(bytes)),
+        None => RestoreSpec::deserialize(&found.data["spec"])
+            .map_err(|e| format!("spec does not fit its type: {e}")),
+    };
     let status = RestoreStatus::deserialize(&found.data["status"]).unwrap_or_default();
     (object, spec, status)
 }

@@ -279,9 +279,10 @@ fn ready(seen: &Observed) -> Result<Job, Hold> {
                 message,
             }
         })?;
-    let pod = job.spec.as_ref().and_then(|s| s.template.spec.as_ref());
-    let denied: Vec<Problem> = pod
-        .map(|pod| seen.policy.check(pod, &seen.runner_image))
+    let denied: Vec<Problem> = job
+        .spec
+        .as_ref()
+        .map(|job| seen.policy.check(&job.template, &seen.runner_image))
         .unwrap_or_default();
     if denied.is_empty() {
         return Ok(job);

@@ -7,18 +7,25 @@
 
 mod defaults;
 mod family;
+mod requests;
 mod restore;
 mod rules;
 #[cfg(test)]
 mod tests;
 mod warnings;
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use crds::gobackup::definition::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
+use crds::labels::TOO_LARGE;
+use crds::request::{Action, Request};
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview, Operation};
 use kube::core::{DynamicObject, GroupVersionKind, Status};
 use serde_json::Value;
 use thiserror::Error;
+
+use crate::answers;
 
 /// Which of the two webhooks is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,57 +71,129 @@ impl Rules {
     }
 }
 
-/// Answers the body of one call.
+/// A call as it was read: the request, or what can't be read of it.
+#[derive(Debug)]
+pub struct Asked {
+    uid: String,
+    /// The object is one of those that are never refused.
+    family: bool,
+    request: Result<AdmissionRequest<DynamicObject>, String>,
+}
+
+/// Somebody asks that all an object stored be removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// API group of the object.
+    pub group: String,
+    /// Its plural.
+    pub resource: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name; empty where the API server makes one.
+    pub name: String,
+    /// Who asks.
+    pub user: String,
+    /// UID of the user.
+    pub uid: Option<String>,
+    /// Groups of the user.
+    pub groups: Vec<String>,
+    /// What else the API server knows of the user.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl Asked {
+    /// Reads the body of one call. Its objects are cut before anything is made of them, as the
+    /// operator's own answers are, so that memory is bounded by the text.
+    ///
+    /// # Errors
+    /// It is no AdmissionReview with a uid; any other fault is a denial that says what to do.
+    pub fn read(body: &[u8]) -> Result<Self, NotAReview> {
+        let cut = answers::review(body).map_err(|e| NotAReview(e.to_string()))?;
+        if cut.uid.is_empty() {
+            return Err(NotAReview("request.uid is missing".to_owned()));
+        }
+        let kind = GroupVersionKind::gvk(&cut.kind[0], &cut.kind[1], &cut.kind[2]);
+        let mut text = serde_json::Deserializer::from_slice(&cut.text);
+        let request =
+            serde_path_to_error::deserialize::<_, AdmissionReview<DynamicObject>>(&mut text)
+                .map_err(|e| e.to_string())
+                .and_then(|review| review.try_into().map_err(|e| format!("{e}")));
+        Ok(Self {
+            uid: cut.uid,
+            family: Rules::of(&kind) == Some(Rules::Family),
+            request,
+        })
+    }
+
+    /// The removal that is newly asked for.
+    pub fn removal(&self) -> Option<Removal> {
+        let request = self.request.as_ref().ok()?;
+        let object = request.object.as_ref()?;
+        let old = request.old_object.as_ref();
+        let sub_resource = request.sub_resource.as_deref().unwrap_or_default();
+        Rules::of(&request.kind).filter(|_| sub_resource.is_empty())?;
+        let asks = requests::fresh(object, old).any(|(_, value)| {
+            Request::parse(value)
+                .is_ok_and(|r| r.action == Action::Prune && r.options.all && !r.options.dry_run)
+        });
+        let user = &request.user_info;
+        asks.then(|| Removal {
+            group: request.resource.group.clone(),
+            resource: request.resource.resource.clone(),
+            namespace: request.namespace.clone().unwrap_or_default(),
+            name: request.name.clone(),
+            user: user.username.clone().unwrap_or_default(),
+            uid: user.uid.clone(),
+            groups: user.groups.clone().unwrap_or_default(),
+            extra: user.extra.clone().unwrap_or_default(),
+        })
+    }
+
+    /// The answer; `forbidden` says why the caller may not ask for what is asked.
+    pub fn answer(
+        self,
+        endpoint: Endpoint,
+        now: DateTime<Utc>,
+        forbidden: Option<String>,
+    ) -> AdmissionReview<DynamicObject> {
+        let response = match (self.request, forbidden) {
+            (Ok(request), Some(why)) => {
+                let mut response = AdmissionResponse::from(&request).deny(why);
+                response.result.code = 403;
+                response.result.reason = "Forbidden".to_owned();
+                response
+            }
+            (Ok(request), None) => answer(endpoint, &request, now),
+            (Err(fault), _) => {
+                let text = format!(
+                    "the object can't be read: {fault}; correct that field and apply again"
+                );
+                let mut answer = AdmissionResponse::invalid(&text);
+                answer.uid = self.uid;
+                answer.result.code = 400;
+                if self.family {
+                    answer.allowed = true;
+                    answer.result = Status::default();
+                    answer.warnings = warnings::fitted(&[text]);
+                }
+                answer
+            }
+        };
+        response.into_review()
+    }
+}
+
+/// Answers the body of one call by somebody who may ask for anything.
 ///
 /// # Errors
-/// If the body is no AdmissionReview with a uid; any other fault is a denial that says what to do.
-pub fn review(
+/// As [`Asked::read`].
+#[cfg(test)]
+fn review(
     endpoint: Endpoint,
     body: &[u8],
     now: DateTime<Utc>,
 ) -> Result<AdmissionReview<DynamicObject>, NotAReview> {
-    let body: Value = serde_json::from_slice(body).map_err(|e| NotAReview(e.to_string()))?;
-    let uid = body
-        .pointer("/request/uid")
-        .and_then(Value::as_str)
-        .filter(|uid| !uid.is_empty())
-        .ok_or_else(|| NotAReview("request.uid is missing".to_owned()))?
-        .to_owned();
-    let request = serde_path_to_error::deserialize::<_, AdmissionReview<DynamicObject>>(&body)
-        .map_err(|e| e.to_string())
-        .and_then(|review| review.try_into().map_err(|e| format!("{e}")));
-    let response = match request {
-        Ok(request) => answer(endpoint, &request, now),
-        Err(fault) => {
-            let text =
-                format!("the object can't be read: {fault}; correct that field and apply again");
-            let mut answer = AdmissionResponse::invalid(&text);
-            answer.uid = uid;
-            answer.result.code = 400;
-            if family(&body) {
-                answer.allowed = true;
-                answer.result = Status::default();
-                answer.warnings = warnings::fitted(&[text]);
-            }
-            answer
-        }
-    };
-    Ok(response.into_review())
-}
-
-/// True if the object is one of those that are never refused.
-fn family(body: &Value) -> bool {
-    let text = |path| {
-        body.pointer(path)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let kind = GroupVersionKind::gvk(
-        text("/request/kind/group"),
-        text("/request/kind/version"),
-        text("/request/kind/kind"),
-    );
-    Rules::of(&kind) == Some(Rules::Family)
+    Ok(Asked::read(body)?.answer(endpoint, now, None))
 }
 
 /// Answers one request.
@@ -140,6 +219,18 @@ pub fn answer(
         Operation::Update => request.old_object.as_ref(),
         _ => None,
     };
+    if let Some(large) = too_large(object) {
+        // It is not read, so nothing is filled in; one that was too large before may stay.
+        let refused = endpoint == Endpoint::Validate
+            && rules != Rules::Family
+            && old.is_none_or(|old| too_large(old).is_none());
+        let mut response = response;
+        if refused {
+            return response.deny(large);
+        }
+        response.warnings = warnings::fitted(&[large]);
+        return response;
+    }
     match (endpoint, rules) {
         (Endpoint::Mutate, rules) => {
             let by = request.user_info.username.as_deref().unwrap_or_default();
@@ -160,6 +251,12 @@ pub fn answer(
         }
         (Endpoint::Validate, Rules::MysqlBackup) => rules::check(response, object, old),
         (Endpoint::Validate, Rules::Restore) => restore::check(response, object, old),
-        (Endpoint::Validate, Rules::Family) => family::check(response, kind, object),
+        (Endpoint::Validate, Rules::Family) => family::check(response, kind, object, old),
     }
+}
+
+/// Why an object is not read.
+fn too_large(object: &DynamicObject) -> Option<String> {
+    let bytes = object.metadata.annotations.as_ref()?.get(TOO_LARGE)?;
+    Some(crate::controller::too_large(bytes))
 }

@@ -15,10 +15,11 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
+use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use thiserror::Error;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
@@ -49,6 +50,33 @@ pub enum CertError {
     /// A new one could not be made.
     #[error("making a certificate failed: {0}")]
     Make(#[from] rcgen::Error),
+}
+
+/// Why TLS can't be set up.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The provider lacks something.
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+    /// The CAs of callers are no use.
+    #[error("the CAs of callers are no use: {0}")]
+    Callers(#[from] rustls::server::VerifierBuilderError),
+}
+
+/// The CAs in `pem`, of which one has to have signed a caller's certificate.
+///
+/// # Errors
+/// There is none, or one does not parse.
+pub fn callers(pem: &[u8]) -> Result<RootCertStore, CertError> {
+    let mut roots = RootCertStore::empty();
+    for ca in CertificateDer::pem_slice_iter(pem) {
+        let ca = ca.map_err(|e| CertError::X509(e.to_string()))?;
+        roots.add(ca).map_err(|e| CertError::X509(e.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(CertError::NoCertificate);
+    }
+    Ok(roots)
 }
 
 /// A certificate with its key, ready to be served.
@@ -167,6 +195,15 @@ impl fmt::Debug for Material {
 /// # Errors
 /// If `names` are no DNS names or there is no randomness.
 pub fn make(names: &[String], old_bundle: &str, now: DateTime<Utc>) -> Result<Material, CertError> {
+    made(names, old_bundle, now, ExtendedKeyUsagePurpose::ServerAuth)
+}
+
+fn made(
+    names: &[String],
+    old_bundle: &str,
+    now: DateTime<Utc>,
+    usage: ExtendedKeyUsagePurpose,
+) -> Result<Material, CertError> {
     let mut ca = CertificateParams::new(vec![])?;
     ca.distinguished_name = common_name("backup-operator webhook CA");
     ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -181,7 +218,7 @@ pub fn make(names: &[String], old_bundle: &str, now: DateTime<Utc>) -> Result<Ma
     let mut leaf = CertificateParams::new(names.to_vec())?;
     leaf.distinguished_name = common_name("backup-operator webhook");
     leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    leaf.extended_key_usages = vec![usage];
     leaf.use_authority_key_identifier_extension = true;
     valid(&mut leaf, now);
     let leaf_key = KeyPair::generate()?;
@@ -191,6 +228,12 @@ pub fn make(names: &[String], old_bundle: &str, now: DateTime<Utc>) -> Result<Ma
         crt: leaf_certificate.pem(),
         key: leaf_key.serialize_pem(),
     })
+}
+
+/// A client's certificate for `names`, signed by a CA of its own.
+#[cfg(test)]
+pub(super) fn tests_client(names: &[String], now: DateTime<Utc>) -> Material {
+    made(names, "", now, ExtendedKeyUsagePurpose::ClientAuth).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn common_name(name: &str) -> DistinguishedName {
@@ -249,16 +292,25 @@ impl Served {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(pair);
     }
 
-    /// The settings of a TLS server that presents it.
+    /// The settings of a TLS server that presents it. With `callers` a client has to present a
+    /// certificate that comes from one of them.
     ///
     /// # Errors
-    /// If the provider lacks a protocol version.
-    pub fn server_config(&self) -> Result<rustls::ServerConfig, rustls::Error> {
+    /// If the provider lacks a protocol version, or `callers` are no use.
+    pub fn server_config(
+        &self,
+        callers: Option<RootCertStore>,
+    ) -> Result<rustls::ServerConfig, ServeError> {
         let provider: Arc<CryptoProvider> = rustls::crypto::ring::default_provider().into();
-        let mut config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::new(self.clone()));
+        let config = rustls::ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()?;
+        let config = match callers {
+            None => config.with_no_client_auth(),
+            Some(roots) => config.with_client_cert_verifier(
+                WebPkiClientVerifier::builder_with_provider(roots.into(), provider).build()?,
+            ),
+        };
+        let mut config = config.with_cert_resolver(Arc::new(self.clone()));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }

@@ -4,6 +4,7 @@
 
 pub mod admit;
 pub mod certs;
+pub mod rights;
 pub mod server;
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use rustls::RootCertStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -24,6 +26,7 @@ use crate::context::Clock;
 use admit::Endpoint;
 use certs::secret::Keeper;
 use certs::{Served, directory};
+use rights::Rights;
 
 /// How often the certificate's expiry is copied to the metric, and a taken address tried again.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -35,6 +38,8 @@ pub struct Settings {
     pub address: SocketAddr,
     /// Where the certificate comes from.
     pub source: Source,
+    /// CAs of which one has to have signed the certificate of whoever calls; `None` lets anybody call.
+    pub callers: Option<RootCertStore>,
 }
 
 /// Where the certificate comes from.
@@ -116,7 +121,7 @@ pub async fn run(
         match settings.source.clone() {
             Source::Directory(path) => directory::follow(path, served.clone()).await,
             Source::Secret(namespace) => {
-                let keeper = Keeper::new(client, namespace, clock.clone(), served.clone());
+                let keeper = Keeper::new(client.clone(), namespace, clock.clone(), served.clone());
                 keeper.keep().await;
             }
         }
@@ -129,10 +134,12 @@ pub async fn run(
         }
     };
     let serve = async {
-        let routes = server::router(clock.clone(), metrics.clone());
+        let rights = Rights::of_cluster(client.clone());
+        let routes = server::router(clock.clone(), metrics.clone(), rights);
         let listener = listen(settings.address).await;
         info!(address = %settings.address, source = ?settings.source, "webhooks listen");
-        if let Err(error) = server::serve(listener, &served, routes, stop.clone()).await {
+        let callers = settings.callers.clone();
+        if let Err(error) = server::serve(listener, &served, callers, routes, stop.clone()).await {
             warn!(%error, "webhooks are off: TLS can't be set up");
             stop.cancelled().await;
         }

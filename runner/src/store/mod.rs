@@ -7,6 +7,7 @@ pub mod cloud;
 mod digest;
 mod flusher;
 pub mod ftp;
+mod ground;
 mod object;
 mod s3;
 pub mod sftp;

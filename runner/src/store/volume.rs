@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 
 use super::flusher::{Flusher, ReadBack, past_cache};
 use super::temporary::OWN;
-use super::{Attempt, Entry, Own, Store, Upload, key_in};
+use super::{Attempt, Entry, Own, Store, Upload, ground, key_in};
 use crate::failure::Failure;
 use crate::pipeline::Stored;
 use crate::verify;
@@ -75,12 +75,16 @@ impl VolumeStore {
         }
         #[allow(clippy::unnecessary_cast, reason = "the type differs by architecture")]
         let kind = rustix::fs::statfs(root).map_or(0, |fs| fs.f_type as i64);
-        if kind == OVERLAYFS {
+        let real = std::fs::canonicalize(root).map_err(|e| failure("opening", root, &e))?;
+        // Where it can't be read nothing is known, and nothing refused.
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        if let Some(what) = ground::goes_with_pod(&real, &mounts) {
             return Err(Failure::store(
                 "NotOnVolume",
                 format!(
-                    "{} is on the container's own disk, which is deleted with the pod: mount a volume there (spec.volumes, spec.volumeMounts)",
-                    root.display()
+                    "{} is on {what}, which is gone with the pod and all that was stored there: mount a volume there (spec.volumes, spec.volumeMounts); {}",
+                    root.display(),
+                    crds::volumes::REMEDY
                 ),
             ));
         }

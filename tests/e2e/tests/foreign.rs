@@ -37,7 +37,7 @@ spec: {type: redis, config: {host: 127.0.0.1, port: 1, mode: sync}}
 apiVersion: gobackup.io/v1
 kind: Storage
 metadata: {name: store}
-spec: {type: local, volume: {emptyDir: {}}, config: {path: /tmp/backups}}
+spec: {type: local, volume: {hostPath: {path: /tmp}}, config: {path: /tmp/backups}}
 ---
 apiVersion: gobackup.io/v1
 kind: Backup

@@ -62,11 +62,12 @@ fn prepare(name: &str) -> Namespace {
         "db",
         &[("username", BACKUP_USER), ("password", BACKUP_PASSWORD)],
     );
+    ns.volume("data");
     ns.secret("wrong", &[("username", BACKUP_USER), ("password", "no")]);
     ns
 }
 
-/// A MysqlBackup that dumps from `host` to nowhere lasting, and is started by hand alone.
+/// A MysqlBackup that dumps from `host` to the one claim, and is started by hand alone.
 fn mysql(name: &str, host: &str, secret: &str, more: &str) -> String {
     format!(
         "apiVersion: batch.isekiro.com/v1
@@ -75,7 +76,7 @@ metadata: {{name: {name}}}
 spec:
   schedule: '0 0 31 2 *'
   source: {{host: {host}, credentialsSecretRef: {{name: {secret}}}}}
-  destination: {{volume: {{emptyDir: {{}}}}}}
+  destination: {{volume: {{persistentVolumeClaim: {{claimName: data}}}}}}
   {TELL}
 {more}
 "
@@ -174,7 +175,7 @@ spec: {{type: mysql, config: {{host: {HOST}, database: shop, username: {BACKUP_U
 apiVersion: gobackup.io/v1
 kind: Storage
 metadata: {{name: disk}}
-spec: {{type: local, config: {{path: /b}}, volume: {{emptyDir: {{}}}}}}
+spec: {{type: local, config: {{path: /b}}, volume: {{persistentVolumeClaim: {{claimName: data}}}}}}
 ---
 apiVersion: gobackup.io/v1
 kind: Backup

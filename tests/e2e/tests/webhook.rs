@@ -94,7 +94,7 @@ const TWELVE: [(&str, &str, &str, &str); 12] = [
     ),
     (
         "destination",
-        "  schedule: '0 3 * * *'\n  destination: {s3: {bucket: b}, volume: {emptyDir: {}}}",
+        "  schedule: '0 3 * * *'\n  destination: {s3: {bucket: b}, volume: {nfs: {server: s, path: /}}}",
         "spec.destination",
         "exactly one of volume, s3, storageRef",
     ),
@@ -306,7 +306,7 @@ fn the_family_is_warned_of_and_never_refused_and_a_wrong_restore_is_refused() {
     }
     family_ends_as_condition(&ns);
     // What is put right is silent.
-    let disk = "{type: local, config: {path: /backups}, volume: {emptyDir: {}}}";
+    let disk = "{type: local, config: {path: /backups}, volume: {nfs: {server: s, path: /}}}";
     let output = ns
         .try_apply(
             &FAMILY[0]
@@ -472,4 +472,49 @@ fn the_operator_reads_no_secret_but_its_own() {
     ] {
         assert!(!may(verb, what, namespace), "{verb} {what} in {namespace}");
     }
+}
+
+/// Who may patch, and no more, can't have everything removed that an object stored.
+#[test]
+fn o11_a_request_to_remove_everything_takes_the_right_to_delete() {
+    let _alone = alone();
+    let ns = cluster().namespace("e2e-removal");
+    served(&ns);
+    ns.apply(&manifest("shop", GOOD));
+    let role = |verbs: &str| {
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: mallory}}
+rules: [{{apiGroups: [batch.isekiro.com], resources: [mysqlbackups], verbs: [{verbs}]}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: mallory}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: mallory}}
+subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}}]
+"
+        )
+    };
+    ns.apply(&role("get, patch"));
+    let mut request = Request::new(Action::Prune, "7", "", chrono::Utc::now());
+    request.options.all = true;
+    let note = format!(
+        "{}={}",
+        Request::annotation_key("7"),
+        request.annotation_value()
+    );
+    let ask = ["--as=mallory", "annotate", "mysqlbackup", "shop", &note];
+    let refused = ns.kubectl(&ask).code(1);
+    let words = ["mallory", "the right to delete"];
+    assert!(
+        words.iter().all(|w| refused.stderr.contains(w)),
+        "{}",
+        refused.stderr
+    );
+    ns.apply(&role("get, patch, delete"));
+    // An authorizer may learn of it a moment later.
+    wait_for("the right counts", 30, || {
+        (ns.kubectl(&ask).code == 0).then_some(())
+    });
 }

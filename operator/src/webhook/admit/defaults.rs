@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use crds::labels::{
     REQUEST_PREFIX, RESUME_AT, SCHEDULE_SINCE, SUSPEND_REASON, SUSPENDED_BY, SUSPENDED_SINCE,
 };
+use crds::request::MAX_VALUE;
 use crds::time::rfc3339;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
@@ -125,7 +126,8 @@ fn effective(object: &DynamicObject) -> (&str, &str) {
 /// Signs new and changed requests with the caller's name, so that nobody asks in another's.
 fn requests(old: Option<&DynamicObject>, by: &str, annotations: &mut Annotations) {
     for (key, value) in annotations.iter_mut() {
-        if !key.starts_with(REQUEST_PREFIX) || annotation(old, key) == Some(&*value) {
+        let known = annotation(old, key) == Some(&*value);
+        if !key.starts_with(REQUEST_PREFIX) || known || value.len() > MAX_VALUE {
             continue;
         }
         // What is no request is refused by the operator, with the reason.

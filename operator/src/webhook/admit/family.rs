@@ -13,6 +13,7 @@ use kube::core::admission::AdmissionResponse;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use super::requests;
 use super::warnings::fitted;
 use crate::backup::{Which, settings};
 
@@ -21,9 +22,16 @@ pub(super) fn check(
     mut response: AdmissionResponse,
     kind: &str,
     object: &DynamicObject,
+    old: Option<&DynamicObject>,
 ) -> AdmissionResponse {
     if object.metadata.deletion_timestamp.is_none() {
-        response.warnings = fitted(&said(kind, object));
+        let mut all = said(kind, object);
+        all.extend(
+            requests::too_long(object, old)
+                .iter()
+                .map(ToString::to_string),
+        );
+        response.warnings = fitted(&all);
     }
     response
 }

@@ -9,6 +9,7 @@ use kube::core::{DynamicObject, Status};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::requests;
 use super::warnings::fitted;
 
 /// Denies `object` for every mistake that `old` did not have already; those it had are warnings.
@@ -26,6 +27,7 @@ pub(super) fn check(
         found.extend(validate::name(name));
     }
     found.extend(spec.as_ref().and_then(|new| two_zones(new, old)));
+    found.extend(requests::too_long(object, old));
     let known = old.map(|old| read(old).1).unwrap_or_default();
     let (kept, new): (Vec<Problem>, Vec<Problem>) = found
         .into_iter()

@@ -160,7 +160,7 @@ fn twelve() -> Vec<(Value, &'static str, &'static str)> {
             "keep one",
         ),
         (
-            json!({"destination": {"s3": {"bucket": "b"}, "volume": {"emptyDir": {}}}}),
+            json!({"destination": {"s3": {"bucket": "b"}, "volume": {"nfs": {"server": "s", "path": "/"}}}}),
             "spec.destination",
             "exactly one of volume, s3, storageRef",
         ),

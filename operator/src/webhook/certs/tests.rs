@@ -47,7 +47,7 @@ async fn handshake(served: &Served, bundle: &str, name: &'static str) -> Result<
         .with_root_certificates(roots)
         .with_no_client_auth();
     let (near, far) = tokio::io::duplex(1 << 16);
-    let acceptor = TlsAcceptor::from(Arc::new(served.server_config().unwrap()));
+    let acceptor = TlsAcceptor::from(Arc::new(served.server_config(None).unwrap()));
     let connector = TlsConnector::from(Arc::new(client));
     let (client, _server) = tokio::join!(
         connector.connect(ServerName::try_from(name).unwrap(), near),

@@ -296,19 +296,19 @@ fn a_restore_that_can_never_run_is_refused_when_it_is_made() {
         ),
         (
             json!({"name": "shop", "latest": true}),
-            json!({"volume": {"emptyDir": {}}}),
+            json!({"volume": {"nfs": {"server": "s", "path": "/"}}}),
             "spec.to.volume",
             "kubectl backup download",
         ),
         (
             json!({"kind": "Backup", "name": "nightly", "latest": true}),
-            json!({"volume": {"emptyDir": {}, "path": "../x"}}),
+            json!({"volume": {"nfs": {"server": "s", "path": "/"}, "path": "../x"}}),
             "spec.to.volume.path",
             "may not hold",
         ),
         (
             json!({"kind": "Backup", "name": "nightly", "latest": true}),
-            json!({"volume": {"emptyDir": {}}, "port": 1}),
+            json!({"volume": {"nfs": {"server": "s", "path": "/"}}, "port": 1}),
             "spec.to.port",
             "goes with host and socket",
         ),
