@@ -11,7 +11,7 @@ use std::time::Duration;
 use crds::mysql_backup::CompressionType;
 use crds::run::Artefact;
 
-use crate::connect;
+use crate::connect::{self, Connection};
 use crate::failure::Failure;
 use crate::leftovers::{self, Place};
 use crate::manifest::{self, Manifest, ServerIdentity};
@@ -19,8 +19,8 @@ use crate::pipeline::{self, Raw, Stored};
 use crate::report::Ticker;
 use crate::retention;
 use crate::run::{Context, duration};
-use crate::settings::{self, Databases, Identity, Source};
-use crate::source::{self, Client, Dump, OptionFile, Server};
+use crate::settings::{self, Identity, Source};
+use crate::source::{self, Asked, Client, Dump, DumpPlan, OptionFile, Server};
 use crate::store::{ARCHIVED, Attempt, Claim, Condition, Note, Store, Upload};
 use crate::verify;
 
@@ -54,7 +54,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
         })
     };
     let mut upload = store.begin(&key)?;
-    if let Some(estimate) = connected.server.as_ref().and_then(|s| s.estimate) {
+    if let Some(estimate) = connected.server().and_then(|s| s.estimate) {
         upload.expect(expected(estimate, settings.compression.type_));
     }
     let (raw, stored) = dump(context, source, &connected, upload.as_mut())?;
@@ -293,9 +293,15 @@ struct Connected {
     client: Client,
     /// Held until the client has read it.
     _options: OptionFile,
-    server: Option<Server>,
+    connection: Connection,
     args: Vec<String>,
-    planned: Vec<String>,
+    plan: DumpPlan,
+}
+
+impl Connected {
+    fn server(&self) -> Option<&Server> {
+        self.connection.server.as_ref()
+    }
 }
 
 fn connect(context: &Context, source: &Source) -> Result<Connected, Failure> {
@@ -314,9 +320,9 @@ fn connect(context: &Context, source: &Source) -> Result<Connected, Failure> {
     Ok(Connected {
         client,
         _options: options,
-        server: connection.server,
+        connection,
         args,
-        planned: plan.args,
+        plan,
     })
 }
 
@@ -326,7 +332,7 @@ fn connect(context: &Context, source: &Source) -> Result<Connected, Failure> {
 /// The server refuses, or there is nothing to dump.
 pub fn probe(context: &Context, source: &Source) -> Result<usize, Failure> {
     let connected = connect(context, source)?;
-    Ok(connected.server.map_or(0, |s| s.databases.len()))
+    Ok(connected.server().map_or(0, |s| s.databases.len()))
 }
 
 fn dump(
@@ -362,37 +368,18 @@ fn dump(
         let waited = context.reporter.counters.store_wait.get();
         return Err(blame(failure, waited, &place.unwrap_or_default()));
     }
-    if !raw.summary.footer {
-        return Err(Failure::source(
-            "IncompleteDump",
-            format!(
-                "{name} ended with status 0 but the dump of {} bytes does not end with its line \"-- Dump completed\": it is not kept; run again",
-                raw.bytes
-            ),
-        ));
-    }
-    if raw.summary.databases.is_empty() {
-        return Err(Failure::source(
-            "NoDatabases",
-            "the dump holds no database: check what the user may see",
-        ));
-    }
-    if let Databases::Listed(names) = &source.databases
-        && let Some(missing) = names.iter().find(|n| !has(&raw.summary.databases, n))
-    {
-        return Err(Failure::source(
-            "IncompleteDump",
-            format!("the dump does not hold database {missing:?}: it is not kept"),
-        ));
-    }
-    for message in ended
-        .messages
-        .iter()
-        .filter(|m| m.to_lowercase().contains("error"))
-    {
-        context
-            .reporter
-            .warn(&format!("{name} ended well but said: {message}"));
+    let asked = Asked {
+        source,
+        plan: &connected.plan,
+        server: connected.server(),
+        bare: None,
+        tables: &[],
+    };
+    source::check(&name, raw.bytes, &raw.summary, &asked, |tables| {
+        connected.connection.still_there(context, source, tables)
+    })?;
+    for remark in source::remarks(&name, &ended) {
+        context.reporter.warn(&remark);
     }
     Ok((raw, stored))
 }
@@ -413,11 +400,6 @@ fn blame(failure: Failure, waited: Duration, place: &str) -> Failure {
     )
 }
 
-/// Servers may fold the case of names.
-fn has(databases: &[String], name: &str) -> bool {
-    databases.iter().any(|d| d.eq_ignore_ascii_case(name))
-}
-
 fn describe(
     context: &Context,
     connected: &Connected,
@@ -427,7 +409,7 @@ fn describe(
 ) -> Manifest {
     let settings = &context.settings;
     let identity = &settings.identity;
-    let server = connected.server.as_ref();
+    let server = connected.server();
     let version = server.map_or("", |s| s.variable("version")).to_owned();
     Manifest {
         schema: manifest::SCHEMA.to_owned(),
@@ -458,13 +440,10 @@ fn describe(
         } else {
             version
         },
-        server_identity: connected
-            .server
-            .as_ref()
-            .map(ServerIdentity::of)
-            .unwrap_or_default(),
+        server_identity: server.map(ServerIdentity::of).unwrap_or_default(),
         client: connected.client.version.clone(),
-        arguments: connected.planned.clone(),
+        arguments: connected.plan.args.clone(),
+        partial: connected.plan.partial.clone(),
         position: raw.summary.position,
         databases: raw.summary.databases,
         tables: raw.summary.tables,
@@ -472,6 +451,7 @@ fn describe(
         triggers: raw.summary.triggers,
         routines: raw.summary.routines,
         events: raw.summary.events,
+        sequences: raw.summary.sequences,
         warnings: context.reporter.snapshot().warnings,
     }
 }

@@ -101,4 +101,19 @@ impl Connection {
     ) -> Result<OptionFile, Failure> {
         OptionFile::write(&self.scratch, &context.nonce, source, flavour, self.tls)
     }
+
+    /// Which of these tables are there now: database, table.
+    ///
+    /// # Errors
+    /// The server can't be asked.
+    pub fn still_there(
+        &self,
+        context: &Context,
+        source: &Source,
+        tables: &[(String, String)],
+    ) -> Result<Vec<(String, String)>, Failure> {
+        let client = self.sql()?;
+        let options = self.options(context, source, client.flavour)?;
+        source::still_there(client, &options, tables, &context.cancel, &context.scrub)
+    }
 }

@@ -85,9 +85,23 @@ pub struct Manifest {
     pub routines: u64,
     /// Events.
     pub events: u64,
+    /// Sequences; 0 in manifests of runners that did not count them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub sequences: u64,
+    /// What the user's own arguments left out of the dump.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub partial: Vec<String>,
     /// What was warned about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What a server calls itself.

@@ -98,7 +98,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     if !loaded.ended.good() {
         return Err(source::explain(&client.name(), &loaded.ended, target));
     }
-    if loaded.sha256 != manifest.raw_sha256 || !loaded.summary.footer {
+    if loaded.sha256 != manifest.raw_sha256 || !loaded.summary.whole {
         return Err(Failure::verification(
             "RestoreIncomplete",
             format!(

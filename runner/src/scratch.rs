@@ -1,22 +1,26 @@
 //! Verification by restore: a scratch server without network is filled from the artefact, dumped
 //! through the same reader, and compared with the manifest that was made from the dump itself. A
-//! live database that changed during the dump never makes a good backup look bad.
+//! live database that changed during the dump never makes a good backup look bad, and neither does a
+//! scratch server that is older than the source or of another family: what it refuses or has
+//! otherwise proves nothing, and is told with what would.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crds::report::exit;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::artefacts;
 use crate::dump_reader::{DumpReader, Summary, Table};
 use crate::failure::Failure;
-use crate::load;
+use crate::load::{self, Loaded};
 use crate::manifest::Manifest;
 use crate::restore;
 use crate::run::Context;
-use crate::source::{Client, Clients, Dump, Flavour};
+use crate::source::{self, Client, Clients, Dump, Ended, Flavour};
 use crate::store::Store;
 
 /// Where the operator mounts `spec.verify.volume`.
@@ -42,26 +46,42 @@ pub fn verify(
     })?;
     scratch.wait(context, sql)?;
     context.reporter.expect(manifest.raw_bytes);
+    let here = scratch.version(context, sql)?;
+    let unproven = |why: String| {
+        Failure::new(
+            exit::SETTINGS,
+            "NotVerifiable",
+            format!(
+                "{} is not verified by restore: {why}; {REMEDY}",
+                manifest.key
+            ),
+        )
+    };
     let mut args = scratch.arguments();
     args.extend(restore::arguments(sql));
-    let dump = artefacts::open(context, store, manifest)?;
-    let loaded = load::load(context, sql, &args, dump, None)?;
-    context.check()?;
+    let loaded = scratch.load(context, sql, &args, || {
+        artefacts::open(context, store, manifest).map_err(|e| match e.reason {
+            // The stored bytes were compared just now: it is the key that does not fit them.
+            "NotDecryptable" => unproven(e.message),
+            _ => e,
+        })
+    })?;
     if !loaded.ended.good() {
-        return Err(Failure::verification(
-            "NotRestorable",
-            format!(
-                "{} does not load into a scratch server: {} ended with {} and said: {}",
-                manifest.key,
-                sql.name(),
-                loaded.ended.status_text(),
-                loaded
-                    .ended
-                    .messages
-                    .last()
-                    .map_or("nothing", String::as_str)
-            ),
-        ));
+        let said = said(&loaded.ended);
+        return Err(
+            match unable(&manifest.server, &here, &said, &manifest.databases) {
+                Some(why) => unproven(format!("{why}: {} said: {said}", sql.name())),
+                None => Failure::verification(
+                    "NotRestorable",
+                    format!(
+                        "{} does not load into a scratch server: {} ended with {} and said: {said}",
+                        manifest.key,
+                        sql.name(),
+                        loaded.ended.status_text(),
+                    ),
+                ),
+            },
+        );
     }
     if loaded.sha256 != manifest.raw_sha256 {
         return Err(Failure::verification(
@@ -72,13 +92,111 @@ pub fn verify(
             ),
         ));
     }
+    let periods = scratch.periods(context, sql, &manifest.arguments)?;
     let restored = scratch.dump(context, clients.dump(flavour)?, &manifest.arguments)?;
-    compare(manifest, &restored)
+    compare(manifest, &restored, &periods).map_err(|e| {
+        match unable(&manifest.server, &here, "", &manifest.databases) {
+            Some(why) => unproven(format!("{why}, and {}", e.message)),
+            None => e,
+        }
+    })
 }
 
-/// Compares what was restored with the manifest; names the first tables that differ.
-fn compare(manifest: &Manifest, restored: &Summary) -> Result<String, Failure> {
-    let mut differences = differences(&manifest.tables, &restored.tables);
+/// What helps where this scratch server can't show it.
+const REMEDY: &str = "use a runner's image with the server of that MariaDB version or a later one (BACKUP_RUNNER_IMAGE of the operator), or set spec.verify.mode Checksum";
+
+/// The last error of a client that did not end well.
+pub(crate) fn said(ended: &Ended) -> String {
+    let errors = |m: &&String| m.starts_with("ERROR");
+    let last = ended.messages.iter().rev().find(errors);
+    let last = last.or_else(|| ended.messages.last());
+    last.map_or("nothing", String::as_str).to_owned()
+}
+
+/// Errors by which a server says that it lacks something, or room, and not that the dump is wrong.
+const OF_THE_SERVER: [u32; 25] = [
+    3, 28, 1021, 1030, 1037, 1038, 1041, 1053, 1114, 1115, 1118, 1126, 1127, 1128, 1193, 1235,
+    1273, 1286, 1289, 1478, 1524, 1911, 2006, 2013, 4161,
+];
+/// The same without a number.
+const IN_WORDS: [&str; 4] = [
+    "is not loaded",
+    "is full",
+    "Lost connection",
+    "server has gone away",
+];
+/// Errors about a database, table or function that is not there.
+const NOT_THERE: [u32; 4] = [1049, 1146, 1305, 1630];
+
+/// Why what a scratch server says, or has otherwise, proves nothing: it is of another family than the
+/// source, or older; it lacks what the dump uses; or that is in a database of which no dump is here.
+/// `None` if it is able: then the dump is at fault. `databases` are those of the dump.
+pub(crate) fn unable(source: &str, here: &str, said: &str, databases: &[String]) -> Option<String> {
+    if source.is_empty() {
+        return Some("of what version its server was is not known".to_owned());
+    }
+    if is_mariadb(source) != is_mariadb(here) {
+        return Some(format!(
+            "it is of a server {source}, and the scratch server is {here}"
+        ));
+    }
+    if release(here) < release(source) {
+        return Some(format!(
+            "it is of a server {source}, and the scratch server is older ({here})"
+        ));
+    }
+    let number = source::number(said);
+    if number.is_some_and(|n| OF_THE_SERVER.contains(&n))
+        || IN_WORDS.iter().any(|w| said.contains(w))
+    {
+        return Some(format!(
+            "the scratch server ({here}) lacks what the dump needs"
+        ));
+    }
+    let elsewhere = number
+        .filter(|n| NOT_THERE.contains(n))
+        .and_then(|_| foreign(said, databases));
+    elsewhere.map(|name| format!("it needs {name}, which is in no database of this dump"))
+}
+
+/// The name in an error that is of none of these databases. A dump that names no database names
+/// none here, so that all names are its own.
+fn foreign<'a>(said: &'a str, databases: &[String]) -> Option<&'a str> {
+    let quoted = said.split('\'').nth(1);
+    let word = said
+        .split(' ')
+        .find(|w| w.contains('.') && !w.ends_with('.'));
+    let name = quoted.or(word)?;
+    let database = name.split('.').next()?.trim_matches('`');
+    let own = databases.iter().any(|d| d.eq_ignore_ascii_case(database));
+    (!own && !databases.is_empty()).then_some(name)
+}
+
+/// MySQL has no version 10.
+fn is_mariadb(version: &str) -> bool {
+    version.to_lowercase().contains("mariadb") || release(version).0 >= 10
+}
+
+/// Major, minor and patch.
+fn release(version: &str) -> (u32, u32, u32) {
+    // What MariaDB puts before its own version for old clients.
+    let text = version.strip_prefix("5.5.5-").unwrap_or(version);
+    let mut parts = text
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|p| p.parse().unwrap_or(0));
+    let mut next = || parts.next().unwrap_or(0);
+    (next(), next(), next())
+}
+
+/// Compares what was restored with the manifest; names the first tables that differ. Of the tables in
+/// `periods` a server makes some values anew at each load: their rows are counted.
+fn compare(
+    manifest: &Manifest,
+    restored: &Summary,
+    periods: &[(String, String)],
+) -> Result<String, Failure> {
+    let expected = counted(&manifest.tables, periods);
+    let mut differences = differences(&expected, &counted(&restored.tables, periods));
     for (what, expected, found) in [
         ("views", manifest.views, restored.views),
         ("triggers", manifest.triggers, restored.triggers),
@@ -89,14 +207,50 @@ fn compare(manifest: &Manifest, restored: &Summary) -> Result<String, Failure> {
             differences.push(format!("{found} {what} instead of {expected}"));
         }
     }
+    // Runners before did not count them.
+    if restored.sequences < manifest.sequences {
+        differences.push(format!(
+            "{} sequences instead of {}",
+            restored.sequences, manifest.sequences
+        ));
+    }
     if differences.is_empty() {
         let rows: u64 = manifest.tables.iter().map(|t| t.rows).sum();
         return Ok(format!(
-            "restored and compared: {} tables, {rows} rows, all equal",
-            manifest.tables.len()
+            "restored and compared: {} tables, {rows} rows, all equal{}",
+            manifest.tables.len(),
+            by_number(periods)
         ));
     }
     Err(differs(&manifest.key, &differences))
+}
+
+/// Tables without the hashes of those that can only be counted.
+pub(crate) fn counted(tables: &[Table], periods: &[(String, String)]) -> Vec<Table> {
+    let mut all = tables.to_vec();
+    for table in &mut all {
+        let is = |(d, t): &&(String, String)| {
+            *t == table.name && (*d == table.database || table.database.is_empty())
+        };
+        if periods.iter().any(|p| is(&p)) {
+            table.hash.clear();
+        }
+    }
+    all
+}
+
+/// What a verdict says of tables that were only counted.
+pub(crate) fn by_number(periods: &[(String, String)]) -> String {
+    match periods {
+        [] => String::new(),
+        [(database, table), more @ ..] => format!(
+            "; of {database}.{table}{} the rows were counted alone: the dump is without their history, and a load makes their periods anew",
+            match more.len() {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            }
+        ),
+    }
 }
 
 /// Tables that are missing, or have other rows, in words.
@@ -146,6 +300,23 @@ pub(crate) fn root() -> PathBuf {
     } else {
         std::env::temp_dir()
     }
+}
+
+/// So many users are made one after the other, by what the server says.
+const DEFINERS: usize = 50;
+
+/// `The user specified as a definer ('app'@'%') does not exist`: the user, as SQL.
+fn missing_definer(ended: &Ended) -> Option<String> {
+    let said = said(ended);
+    source::number(&said).filter(|n| *n == 1449)?;
+    let (_, rest) = said.split_once("definer (")?;
+    let (user, _) = rest.rsplit_once(") does not exist")?;
+    let (name, host) = user
+        .strip_prefix('\'')?
+        .strip_suffix('\'')?
+        .rsplit_once("'@'")?;
+    let literals = |text: &str| source::literals(&[text.to_owned()]);
+    Some(format!("{}@{}", literals(name), literals(host)))
 }
 
 /// A server of its own in a directory of its own; both are gone when it is dropped.
@@ -286,6 +457,73 @@ impl Scratch {
         }
     }
 
+    fn ask(
+        &self,
+        context: &Context,
+        client: &Client,
+        sql: &str,
+    ) -> Result<(String, Ended), Failure> {
+        let mut args = self.arguments();
+        args.extend(["--batch", "--skip-column-names"].map(str::to_owned));
+        Dump::run(client, &args, sql, &context.cancel, &context.scrub)
+    }
+
+    /// Its version.
+    ///
+    /// # Errors
+    /// It can't be asked.
+    pub(crate) fn version(&self, context: &Context, client: &Client) -> Result<String, Failure> {
+        let (text, _) = self.ask(context, client, "SELECT VERSION();\n")?;
+        Ok(text.trim().to_owned())
+    }
+
+    /// Tables with periods that can be seen, where a dump with these arguments is without history:
+    /// database, table.
+    ///
+    /// # Errors
+    /// It can't be asked.
+    pub(crate) fn periods(
+        &self,
+        context: &Context,
+        client: &Client,
+        arguments: &[String],
+    ) -> Result<Vec<(String, String)>, Failure> {
+        if arguments.iter().any(|a| a == "--dump-history" || a == "-H") {
+            return Ok(vec![]);
+        }
+        let sql = "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.COLUMNS WHERE GENERATION_EXPRESSION='ROW START';\n";
+        let (text, _) = self.ask(context, client, sql)?;
+        let pairs = text.lines().filter_map(|l| l.split_once('\t'));
+        Ok(pairs.map(|(d, t)| (d.to_owned(), t.to_owned())).collect())
+    }
+
+    /// Loads a dump. Users that it names as definers and that are not here are made: views on views
+    /// need them. Each time one is missing, the dump is opened and loaded anew.
+    ///
+    /// # Errors
+    /// The dump can't be read, or the client can't be started.
+    pub(crate) fn load(
+        &self,
+        context: &Context,
+        client: &Client,
+        args: &[String],
+        open: impl Fn() -> Result<Box<dyn Read + Send>, Failure>,
+    ) -> Result<Loaded, Failure> {
+        for _ in 0..DEFINERS {
+            let loaded = load::load(context, client, args, open()?, None)?;
+            context.check()?;
+            let Some(user) = missing_definer(&loaded.ended) else {
+                return Ok(loaded);
+            };
+            let make = format!("CREATE USER {user}; GRANT ALL ON *.* TO {user};\n");
+            let (_, ended) = self.ask(context, client, &make)?;
+            if !ended.good() {
+                return Ok(loaded);
+            }
+        }
+        load::load(context, client, args, open()?, None)
+    }
+
     fn answers(&self, context: &Context, client: &Client) -> Result<bool, Failure> {
         let (_, ended) = Dump::run(
             client,
@@ -307,7 +545,8 @@ impl Scratch {
         client: &Client,
         arguments: &[String],
     ) -> Result<Summary, Failure> {
-        const OF_THE_SOURCE: [&str; 5] = [
+        const OF_THE_SOURCE: [&str; 6] = [
+            "--init-command",
             "--master-data",
             "--source-data",
             "--set-gtid-purged",
@@ -331,7 +570,7 @@ impl Scratch {
         };
         let ended = child.wait()?;
         let summary = reader.finish();
-        if read.is_err() || !ended.good() || !summary.footer {
+        if read.is_err() || !ended.good() || !summary.whole {
             return Err(Failure::other(
                 "ScratchFailed",
                 format!(
@@ -356,5 +595,96 @@ impl Drop for Scratch {
             let _ = server.wait();
         }
         let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: &str = "10.11.19-MariaDB-0+deb12u1";
+
+    #[test]
+    fn t8_what_an_older_server_or_another_family_says_proves_nothing() {
+        let own = ["shop".to_owned()];
+        for (source, said, able) in [
+            (
+                "10.11.19-MariaDB-log",
+                "ERROR 1064 (42000) at line 7: You have an error in your SQL syntax",
+                true,
+            ),
+            ("10.6.2-MariaDB", "ERROR 1064 (42000) at line 7", true),
+            ("10.6.2-MariaDB", "", true),
+            (
+                "5.5.5-10.5.1-MariaDB",
+                "ERROR 1062 (23000) at line 7: Duplicate entry",
+                true,
+            ),
+            (
+                "11.8.9-MariaDB-0+deb13u1",
+                "ERROR 4161 (HY000) at line 7: Unknown data type: 'vector'",
+                false,
+            ),
+            ("11.8.9-MariaDB", "", false),
+            ("10.11.20-MariaDB", "", false),
+            ("9.7.4", "", false),
+            ("8.0.36-0ubuntu0.22.04.1", "ERROR 1064", false),
+            ("", "", false),
+            (
+                "10.11.19-MariaDB",
+                "ERROR 1286 (42000) at line 7: Unknown storage engine 'ROCKSDB'",
+                false,
+            ),
+            (
+                "10.11.19-MariaDB",
+                "ERROR 1273 (HY000) at line 7: Unknown collation: 'x'",
+                false,
+            ),
+            (
+                "10.11.19-MariaDB",
+                "ERROR 1114 (HY000) at line 7: The table 't' is full",
+                false,
+            ),
+            (
+                "10.11.19-MariaDB",
+                "ERROR 1146 (42S02) at line 7: Table 'shop.t' doesn't exist",
+                true,
+            ),
+            (
+                "10.11.19-MariaDB",
+                "ERROR 1146 (42S02) at line 7: Table 'other.t' doesn't exist",
+                false,
+            ),
+            (
+                "10.11.19-MariaDB",
+                "ERROR 1305 (42000) at line 7: FUNCTION other.f does not exist",
+                false,
+            ),
+            (
+                "10.11.19-MariaDB",
+                "ERROR 1305 (42000) at line 7: FUNCTION shop.f does not exist",
+                true,
+            ),
+        ] {
+            let why = unable(source, HERE, said, &own);
+            assert_eq!(why.is_none(), able, "{source}: {said}: {why:?}");
+        }
+    }
+
+    #[test]
+    fn tables_that_can_only_be_counted_are_compared_by_number() {
+        let table = |rows, hash: &str| Table {
+            database: "d".to_owned(),
+            name: "t".to_owned(),
+            rows,
+            hash: hash.to_owned(),
+        };
+        let periods = [("d".to_owned(), "t".to_owned())];
+        let differ = |found| {
+            let found = counted(&[found], &periods);
+            differences(&counted(&[table(2, "1")], &periods), &found)
+        };
+        assert_eq!(differ(table(2, "2")), [""; 0]);
+        assert_eq!(differ(table(3, "1")).len(), 1);
     }
 }

@@ -196,7 +196,7 @@ fn a_good_status_without_footer_and_a_footer_with_a_bad_status() {
             GOOD_DUMP.replace("2025-01-15\\n", "2025-01-15"),
             3,
             "IncompleteDump",
-            "Dump completed",
+            "in the middle of a statement",
         ),
         (String::new(), 3, "IncompleteDump", "0 bytes"),
         (

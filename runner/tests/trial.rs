@@ -255,7 +255,7 @@ fn a_dump_that_does_not_load_is_named_though_all_sums_are_right() {
             "app.sql",
             &|b| cut(b, 5000),
             "postgresql/maindb of ",
-            "no closing line",
+            "in the middle of",
         ),
         (
             "shop.sql",

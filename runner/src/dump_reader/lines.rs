@@ -1,18 +1,55 @@
 //! The lines of a dump that say something: databases, definitions, programs, versions, positions.
 
-use super::DumpReader;
+use super::{Began, DumpReader, LINE};
 
 /// Bytes of a position; the GTID sets of an old replica grow beyond use.
 const POSITION: usize = 4096;
 
+/// How lines of a dump's head begin; each is there once.
+pub(super) const HEADS: [&str; 3] = ["-- MySQL dump ", "-- MariaDB dump ", "-- Server version\t"];
+/// What may name something whose name holds a line end.
+const NAMING: [&str; 3] = ["USE `", "CREATE TABLE ", "CREATE SEQUENCE "];
+
 impl DumpReader {
-    pub(super) fn read_line(&mut self, line: &str) {
+    /// Reads a line, or what a line end in a name has made several lines of.
+    pub(super) fn take_line(&mut self, line: &str) {
+        if self.named.is_empty() {
+            for (count, head) in self.heads.iter_mut().zip(HEADS) {
+                *count += u32::from(line.starts_with(head));
+            }
+        }
+        let begins = self.began == Began::Top && NAMING.iter().any(|n| line.starts_with(n));
+        if self.named.is_empty() && !(begins && self.syntax.is_in_name()) {
+            return self.read_line(line);
+        }
+        self.named.push_str(line);
+        if self.syntax.is_in_name() && self.named.len() < LINE {
+            self.named.push('\n');
+            return;
+        }
+        let whole = std::mem::take(&mut self.named);
+        self.began = Began::Top;
+        self.read_line(&whole);
+    }
+
+    fn read_line(&mut self, line: &str) {
         if self.continued {
             self.gtids(line);
             return;
         }
+        if self.began == Began::Hidden {
+            return;
+        }
+        if self.began == Began::Code {
+            // The last line of a view's statement.
+            if !self.programs && line.starts_with("/*!50001 VIEW ") {
+                self.summary.views += 1;
+            }
+            return;
+        }
         if let Some(delimiter) = line.strip_prefix("DELIMITER ") {
             self.programs = delimiter.trim() != ";";
+            self.syntax.delimit(delimiter.trim().as_bytes());
             return;
         }
         if self.programs {
@@ -29,6 +66,8 @@ impl DumpReader {
             }
         } else if line.starts_with("CREATE TABLE ") {
             self.table(quoted_name(line));
+        } else if line.starts_with("CREATE SEQUENCE ") {
+            self.summary.sequences += 1;
         } else if line.starts_with("/*!50001 VIEW ") {
             self.summary.views += 1;
         } else if let Some(set) = line
@@ -42,7 +81,11 @@ impl DumpReader {
 
     fn comment(&mut self, line: &str) {
         if line.starts_with("-- Dump completed") {
-            self.summary.footer = true;
+            // Before that it is a comment that older clients broke where a name holds a line end.
+            if self.syntax.is_restored() {
+                self.closings += 1;
+                self.closed = true;
+            }
         } else if let Some(version) = line.strip_prefix("-- Server version") {
             self.summary.server_version = version.trim().to_owned();
         } else if [

@@ -1,21 +1,27 @@
 //! Reads the text of a dump as it streams by: tables, rows, an order-independent hash of each
-//! table's rows, the footer, the server's version and the recorded position. What it finds is
-//! consistent with the dump because it is made from it.
+//! table's rows, the server's version and the recorded position, and whether the dump is whole. What
+//! it finds is consistent with the dump because it is made from it.
+//!
+//! A dump is whole by its structure: it ends between two statements, has put back every setting that
+//! it put away at its beginning, and then closes with the client's last line, once. The words of that
+//! line in a row, a program or a name close nothing.
 //!
 //! It never holds a row: a row within one chunk is hashed where it lies, a row across chunks by
 //! a streaming hash of the same value.
 
 mod lines;
 mod summary;
+mod syntax;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 
-use memchr::{memchr, memchr2, memchr3};
+use memchr::{memchr, memchr3};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 pub use summary::{Summary, Table};
+use syntax::{NAME, Syntax};
 
 /// Of a line that is looked at, so many bytes are kept.
 const LINE: usize = 2048;
@@ -40,6 +46,18 @@ enum State {
     Escape { depth: u32 },
 }
 
+/// Where a line began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Began {
+    /// Between statements.
+    #[default]
+    Top,
+    /// In a statement.
+    Code,
+    /// In something quoted or a comment: it says nothing.
+    Hidden,
+}
+
 #[derive(Default)]
 struct Sum {
     rows: u64,
@@ -49,7 +67,20 @@ struct Sum {
 /// The reader; feed it chunks, then [`DumpReader::finish`].
 pub struct DumpReader {
     state: State,
+    syntax: Syntax,
+    /// Where the line at hand began.
+    began: Began,
+    /// Opening lines, of each kind.
+    heads: [u32; lines::HEADS.len()],
+    /// Rows went on where no row of a client does.
+    torn: bool,
+    /// Closing lines.
+    closings: u32,
+    /// Nothing but blank lines came after the last of them.
+    closed: bool,
     line: Vec<u8>,
+    /// A statement whose name goes on in the next line, so far.
+    named: String,
     database: String,
     programs: bool,
     /// The next line belongs to a GTID set.
@@ -60,6 +91,8 @@ pub struct DumpReader {
     current: usize,
     name: Vec<u8>,
     name_done: bool,
+    /// Characters of the name at hand, be it the table's or a column's.
+    name_length: usize,
     open: Option<Box<Xxh3>>,
 }
 
@@ -67,7 +100,14 @@ impl Default for DumpReader {
     fn default() -> Self {
         Self {
             state: State::Start,
+            syntax: Syntax::default(),
+            began: Began::Top,
+            heads: [0; lines::HEADS.len()],
+            torn: false,
+            closings: 0,
+            closed: false,
             line: Vec::with_capacity(LINE),
+            named: String::new(),
             database: String::new(),
             programs: false,
             continued: false,
@@ -77,6 +117,7 @@ impl Default for DumpReader {
             current: 0,
             name: vec![],
             name_done: false,
+            name_length: 0,
             open: None,
         }
     }
@@ -128,9 +169,8 @@ impl DumpReader {
 
     /// What the dump held. A last line without its newline does not count as read.
     pub fn finish(mut self) -> Summary {
-        if !self.line.is_empty() || !matches!(self.state, State::Start) {
-            self.summary.footer = false;
-        }
+        self.summary.flaw = self.flaw();
+        self.summary.whole = self.summary.flaw.is_empty();
         for (table, sum) in self.summary.tables.iter_mut().zip(&self.sums) {
             table.rows = sum.rows;
             table.hash = format!("{:032x}", sum.hash);
@@ -138,29 +178,63 @@ impl DumpReader {
         self.summary
     }
 
+    /// What it lacks of a whole dump.
+    fn flaw(&self) -> &'static str {
+        let at_rest = self.line.is_empty() && self.state == State::Start;
+        if !at_rest || !self.syntax.is_top() || !self.syntax.is_usual() {
+            "ends in the middle of a statement"
+        } else if self.torn || self.syntax.is_broken() {
+            "is torn: a part of it is missing"
+        } else if self.closings > 1
+            || self.heads.iter().any(|n| *n > 1)
+            || self.syntax.begins_again()
+        {
+            "is more than one dump"
+        } else if self.closings == 0 {
+            "has no closing line \"-- Dump completed\""
+        } else if !self.closed {
+            "goes on after its closing line"
+        } else {
+            ""
+        }
+    }
+
     fn start(&mut self, rest: &[u8]) -> usize {
-        if self.line.is_empty()
-            && !self.continued
-            && !matches!(
+        if self.line.is_empty() {
+            self.began = if self.syntax.is_top() {
+                Began::Top
+            } else if self.syntax.is_open() {
+                Began::Code
+            } else {
+                Began::Hidden
+            };
+            let telling = matches!(
                 rest[0],
                 b'\n' | b'I' | b'R' | b'C' | b'U' | b'D' | b'-' | b'/' | b'S'
-            )
-        {
-            self.state = State::Skip;
-            return 0;
+            );
+            let awaited = self.continued || !self.named.is_empty();
+            // What hides a line may be of a dump that was cut, and the line of another one's head.
+            let silent = self.began == Began::Hidden && self.syntax.is_in_name();
+            if !awaited && (!telling || silent) {
+                self.closed = false;
+                self.state = State::Skip;
+                return 0;
+            }
         }
         let want = 8 - self.line.len();
         let n = want.min(rest.len());
         if let Some(end) = memchr(b'\n', &rest[..n]) {
             self.line.extend_from_slice(&rest[..end]);
+            self.syntax.feed(&self.line);
+            self.syntax.feed(b"\n");
             self.end_of_line();
             return end + 1;
         }
         self.line.extend_from_slice(&rest[..n]);
         if self.line.len() == 8 {
             let insert = self.line.starts_with(b"INSERT ") || self.line.starts_with(b"REPLACE ");
-            if insert && !self.programs {
-                self.summary.footer = false;
+            if insert && !self.programs && self.began == Began::Top {
+                self.closed = false;
                 self.line.clear();
                 self.name.clear();
                 self.name_done = false;
@@ -169,6 +243,7 @@ impl DumpReader {
                     matched: 0,
                 };
             } else {
+                self.syntax.feed(&self.line);
                 self.state = State::Text;
             }
         }
@@ -180,8 +255,10 @@ impl DumpReader {
         let part = &rest[..end.unwrap_or(rest.len())];
         let room = LINE.saturating_sub(self.line.len());
         self.line.extend_from_slice(&part[..room.min(part.len())]);
+        self.syntax.feed(part);
         match end {
             Some(end) => {
+                self.syntax.feed(b"\n");
                 self.end_of_line();
                 end + 1
             }
@@ -190,14 +267,12 @@ impl DumpReader {
     }
 
     fn skip(&mut self, rest: &[u8]) -> usize {
-        self.summary.footer = false;
-        match memchr(b'\n', rest) {
-            Some(end) => {
-                self.state = State::Start;
-                end + 1
-            }
-            None => rest.len(),
+        let end = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+        self.syntax.feed(&rest[..end]);
+        if rest[..end].ends_with(b"\n") {
+            self.state = State::Start;
         }
+        end
     }
 
     fn header(&mut self, rest: &[u8], mut quoted: bool, mut matched: usize) -> usize {
@@ -209,10 +284,12 @@ impl DumpReader {
                     self.name.push(b'`');
                 }
                 quoted = !quoted;
-                matched = 0;
+                (matched, self.name_length) = (0, 0);
                 continue;
             }
             if quoted {
+                self.name_length += usize::from(byte & 0xc0 != 0x80);
+                self.torn |= self.name_length > NAME;
                 if !self.name_done {
                     self.name.push(byte);
                 }
@@ -221,12 +298,13 @@ impl DumpReader {
             if !self.name.is_empty() {
                 self.name_done = true;
             }
-            if matches!(byte, b';' | b'\n') {
-                self.state = if byte == b';' {
-                    State::Skip
-                } else {
-                    State::Start
-                };
+            if byte == b';' {
+                self.state = State::Skip;
+                return i + 1;
+            }
+            if byte == b'\n' {
+                self.syntax.enter();
+                self.state = State::Start;
                 return i + 1;
             }
             matched = if byte == VALUES[matched] {
@@ -256,7 +334,8 @@ impl DumpReader {
                     self.state = State::Skip;
                     return i + 1;
                 }
-                _ => {}
+                b',' | b' ' | b'\n' => {}
+                _ => self.torn = true,
             }
         }
         rest.len()
@@ -276,14 +355,15 @@ impl DumpReader {
     }
 
     fn string(&mut self, rest: &[u8], depth: u32) -> usize {
-        let Some(i) = memchr2(b'\'', b'\\', rest) else {
+        let Some(i) = memchr3(b'\'', b'\\', b'\n', rest) else {
             return rest.len();
         };
-        self.state = if rest[i] == b'\'' {
-            State::Row { depth }
-        } else {
-            State::Escape { depth }
-        };
+        match rest[i] {
+            b'\'' => self.state = State::Row { depth },
+            b'\\' => self.state = State::Escape { depth },
+            // Clients write it as `\n`.
+            _ => self.torn = true,
+        }
         i + 1
     }
 
@@ -305,8 +385,8 @@ impl DumpReader {
         self.state = State::Start;
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
-            self.summary.footer = false;
-            self.read_line(&String::from_utf8_lossy(&line));
+            self.closed = false;
+            self.take_line(&String::from_utf8_lossy(&line));
         }
         self.line = line;
         self.line.clear();

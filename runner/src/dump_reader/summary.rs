@@ -31,8 +31,12 @@ pub struct Summary {
     pub routines: u64,
     /// Events.
     pub events: u64,
-    /// The last line is the client's footer, newline included.
-    pub footer: bool,
+    /// Sequences.
+    pub sequences: u64,
+    /// It is a whole dump, by its structure.
+    pub whole: bool,
+    /// What it lacks of one, as what follows "the dump"; empty if it is whole.
+    pub flaw: &'static str,
     /// `-- Server version` of the header.
     pub server_version: String,
     /// Binlog position or GTID set, as the dump words it.

@@ -63,7 +63,7 @@ fn a_dump_is_read_whole() {
         summary.position,
         "CHANGE MASTER TO MASTER_LOG_FILE='b.000001', MASTER_LOG_POS=330;"
     );
-    assert!(summary.footer);
+    assert!(summary.whole, "{}", summary.flaw);
 }
 
 #[test]
@@ -102,21 +102,75 @@ INSERT INTO `t` VALUES (1);
         let summary = read(dump.as_bytes(), size);
         assert_eq!(summary.position, expected);
         assert_eq!(counts(&summary), [("d", "t", 1)]);
-        assert!(summary.footer);
+        assert!(summary.whole, "{}", summary.flaw);
     }
     let plain = dump.replace("/* SET", "SET").replace("';*/", "';");
     assert_eq!(read(plain.as_bytes(), 64).position, expected);
 }
 
+/// What the clients of MariaDB 10.11 and 11.8 and of MySQL 9.7 wrote of databases whose rows, names,
+/// programs and expressions hold the closing line and all that comes before it.
+const REAL: [&[u8]; 3] = [
+    include_bytes!("../../tests/fixtures/closing-mariadb-10.11.sql"),
+    include_bytes!("../../tests/fixtures/closing-mariadb-11.8.sql"),
+    include_bytes!("../../tests/fixtures/closing-mysql-9.7.sql"),
+];
+
 #[test]
-fn a_cut_dump_has_no_footer() {
-    for cut in [1, 20, 100, DUMP.len() / 2, DUMP.len() - 1] {
-        let text = &DUMP.as_bytes()[..DUMP.len() - cut];
-        assert!(!read(text, 64).footer, "cut by {cut}");
+fn t4_of_every_beginning_of_a_dump_none_but_the_whole_is_whole() {
+    for (i, dump) in REAL.iter().copied().chain([DUMP.as_bytes()]).enumerate() {
+        let mut reader = DumpReader::default();
+        let mut seen = 0;
+        for (at, byte) in dump.iter().enumerate() {
+            reader.feed(&[*byte]);
+            let flaw = reader.flaw();
+            assert_eq!(flaw.is_empty(), at + 1 == dump.len(), "{i}: {at}: {flaw}");
+            seen += 1;
+        }
+        assert_eq!(seen, dump.len());
+        assert!(read(dump, 4096).whole);
     }
+}
+
+#[test]
+fn t4_one_dump_after_another_is_no_dump() {
+    for dump in REAL {
+        let half = dump.len() / 2;
+        let step = (dump.len() / 200).max(1);
+        for cut in (0..dump.len()).step_by(step).chain([half, dump.len()]) {
+            let more = [dump, &dump[..cut]].concat();
+            let summary = read(&more, 977);
+            assert_eq!(summary.whole, cut == 0, "whole and {cut}");
+            let halves = [&dump[..cut], dump].concat();
+            // Before the head has put its first setting away, nothing of a dump has begun.
+            let begun = String::from_utf8_lossy(&dump[..cut]).contains("@@CHARACTER_SET_RESULTS");
+            assert!(!begun || !read(&halves, 977).whole, "{cut} and whole");
+        }
+    }
+    assert!(!read(b"", 64).whole);
     let more = format!("{DUMP}more\n");
-    assert!(!read(more.as_bytes(), 64).footer);
-    assert!(!read(b"", 64).footer);
+    assert_eq!(
+        read(more.as_bytes(), 64).flaw,
+        "ends in the middle of a statement"
+    );
+    let more = format!("{DUMP}SELECT 1;\n");
+    assert_eq!(
+        read(more.as_bytes(), 64).flaw,
+        "goes on after its closing line"
+    );
+    let blank = format!("{DUMP}\n\n");
+    assert!(read(blank.as_bytes(), 64).whole);
+}
+
+#[test]
+fn a_line_end_in_a_name_is_part_of_it() {
+    let dump = "CREATE DATABASE `d`;\nUSE `d\ne`;\nDROP TABLE IF EXISTS `a\nb`;\nCREATE TABLE `a\nb` (\n  `x\ny` int\n);\nINSERT INTO `a\nb` VALUES (1);\n-- Dump completed\n";
+    for size in [1, 7, 4096] {
+        let summary = read(dump.as_bytes(), size);
+        assert_eq!(counts(&summary), [("d\ne", "a\nb", 1)]);
+        assert_eq!(summary.databases, ["d\ne"]);
+        assert!(summary.whole, "{}", summary.flaw);
+    }
 }
 
 proptest! {

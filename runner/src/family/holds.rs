@@ -23,6 +23,9 @@ pub(super) struct Holds {
     /// Options of the client with which the same rows make the same text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) options: Vec<String>,
+    /// What the user's own arguments left out of the dump.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) partial: Vec<String>,
     /// Objects by name, and values of sequences; no record holds them.
     #[serde(skip)]
     pub(super) names: BTreeSet<String>,
@@ -36,6 +39,7 @@ impl Holds {
             ("triggers", summary.triggers),
             ("routines", summary.routines),
             ("events", summary.events),
+            ("sequences", summary.sequences),
         ];
         Self {
             tables: summary.tables.clone(),
@@ -45,6 +49,7 @@ impl Holds {
                 .map(|(what, count)| (what.to_owned(), count))
                 .collect(),
             options,
+            partial: vec![],
             names: BTreeSet::new(),
         }
     }

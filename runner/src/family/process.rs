@@ -303,6 +303,11 @@ pub(super) fn explain(name: &str, ended: &Ended) -> Failure {
         "temporary failure in name resolution",
     ]) {
         ("HostNotFound", "check config.host of the Database")
+    } else if says(&["row-level security policy"]) {
+        (
+            "RowsHidden",
+            "policies would hide rows from the user, so nothing is dumped: ALTER ROLE ... BYPASSRLS, or dump as a superuser or the tables' owner",
+        )
     } else if says(&["does not exist", "unknown database"]) {
         (
             "NotFound",

@@ -1,5 +1,6 @@
 //! A plain dump of PostgreSQL as it goes by: whether it is whole, what it holds, and what it needs
-//! to load. Text in a function's body may look like a statement or a comment of pg_dump's: the same
+//! to load. It is whole by its structure: it ends between two statements, with the client's last
+//! lines, once; their words in a row, a program or a name close nothing. Text in a function's body may look like a statement or a comment of pg_dump's: the same
 //! text is in a second dump, and is read the same.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,18 +8,45 @@ use std::collections::{BTreeMap, BTreeSet};
 use memchr::memchr;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use super::dump::postgresql::{FOOTERS, is_text};
+use super::dump::postgresql::is_text;
 use super::holds::Holds;
+use super::script_syntax::Syntax;
 use crate::dump_reader::Table;
 
 /// So much of a statement's line is looked at.
 const BEGIN: usize = 8192;
-/// So much of a row's line tells whether it is one.
-const ROW: usize = 3;
+/// So much of a row's line tells whether it is one, and not the first line of another dump.
+const ROW: usize = 48;
 /// So much of a line's end tells that rows follow.
 const END: usize = 64;
-/// So much of the dump's end holds its closing line.
-const TAIL: usize = 4096;
+
+/// First and last line of a dump of a database, and of all databases of a server.
+const ENDS: [(&str, &str); 2] = [
+    (
+        "PostgreSQL database dump",
+        "PostgreSQL database dump complete",
+    ),
+    (
+        "PostgreSQL database cluster dump",
+        "PostgreSQL database cluster dump complete",
+    ),
+];
+
+/// The client's last lines: how far they have come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Closing {
+    /// They have not begun.
+    #[default]
+    No,
+    /// The line with the words.
+    Words,
+    /// The dashes after it.
+    Dashes,
+    /// The empty line: all of it, where psql was not restricted.
+    Done,
+    /// `\unrestrict`, which has an empty line of its own.
+    Unrestricted,
+}
 
 /// Objects that are counted, as pg_dump calls them.
 const KINDS: [(&str, &str); 16] = [
@@ -65,7 +93,20 @@ pub(super) struct Script {
     /// What it needs.
     pub(super) needs: Needs,
     head: Vec<u8>,
-    tail: Vec<u8>,
+    syntax: Syntax,
+    /// The line at hand does not begin in a statement.
+    began: Began,
+    /// The statement at hand is a COPY.
+    copy: bool,
+    /// First and last lines, as in [`ENDS`].
+    ends: [(u32, u32); 2],
+    closing: Closing,
+    /// psql takes no command until it is given this word.
+    restricted: Option<String>,
+    /// Rows of several columns come.
+    columns: bool,
+    /// A row was the first line of another dump.
+    torn: bool,
     line: Vec<u8>,
     end: Vec<u8>,
     open: Option<Box<Xxh3>>,
@@ -79,15 +120,19 @@ pub(super) struct Script {
     names: BTreeSet<String>,
 }
 
+/// Where a line begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Began {
+    #[default]
+    Top,
+    Inside,
+}
+
 impl Script {
     /// Takes the next bytes.
     pub(super) fn feed(&mut self, chunk: &[u8]) {
         let room = 512usize.saturating_sub(self.head.len()).min(chunk.len());
         self.head.extend_from_slice(&chunk[..room]);
-        let kept = chunk.len().saturating_sub(TAIL);
-        self.tail.extend_from_slice(&chunk[kept..]);
-        let over = self.tail.len().saturating_sub(TAIL);
-        self.tail.drain(..over);
         let mut rest = chunk;
         while !rest.is_empty() {
             let (text, after) = match memchr(b'\n', rest) {
@@ -98,6 +143,7 @@ impl Script {
             let room = most.saturating_sub(self.line.len()).min(text.len());
             self.line.extend_from_slice(&text[..room]);
             if !self.copying {
+                self.syntax.feed(text);
                 self.end
                     .extend_from_slice(&text[text.len().saturating_sub(END)..]);
                 let over = self.end.len().saturating_sub(END);
@@ -122,10 +168,23 @@ impl Script {
     fn close(&mut self, hash: u128) {
         let line = std::mem::take(&mut self.line);
         if !self.copying {
+            self.syntax.feed(b"\n");
+            self.frame(&line);
             self.statement(&line, hash);
+            self.began = if self.syntax.is_top() {
+                Began::Top
+            } else {
+                Began::Inside
+            };
         } else if line == b"\\." {
             self.copying = false;
         } else {
+            // As a row it would have as many tabs as the table has columns but one.
+            let head = || {
+                ENDS.iter()
+                    .any(|(first, _)| line.get(3..) == Some(first.as_bytes()))
+            };
+            self.torn |= self.columns && line.starts_with(b"-- ") && head();
             self.add(hash, true);
         }
         self.line = line;
@@ -140,6 +199,45 @@ impl Script {
         if let Some((table, sum)) = sum {
             table.rows += u64::from(row);
             *sum = sum.wrapping_add(hash);
+        }
+    }
+
+    /// Looks for the first and last lines of the client, and whether rows follow.
+    fn frame(&mut self, line: &[u8]) {
+        let top = self.began == Began::Top;
+        self.copy = self.copy || top && line.starts_with(b"COPY ");
+        if self.copy && self.syntax.is_top() {
+            self.copy = false;
+            self.copying = self.end.ends_with(b" FROM stdin;");
+            self.columns = line.contains(&b',');
+        }
+        let text = String::from_utf8_lossy(line);
+        let comment = text.strip_prefix("-- ").map(str::trim_end);
+        // Also in what a cut has left open.
+        for (at, (first, _)) in ENDS.iter().enumerate() {
+            self.ends[at].0 += u32::from(comment == Some(first));
+        }
+        if !top {
+            self.closing = Closing::No;
+            return;
+        }
+        let restrict = |word: &str| text.strip_prefix(word).map(|w| w.trim().to_owned());
+        let ended = ENDS.iter().position(|(_, last)| comment == Some(last));
+        self.closing = match (self.closing, &*text) {
+            _ if ended.is_some() => Closing::Words,
+            (Closing::Words, "--") => Closing::Dashes,
+            (Closing::Dashes | Closing::Unrestricted, "") => Closing::Done,
+            (Closing::Done, "") => Closing::Done,
+            (Closing::Done, t) if t.starts_with("\\unrestrict ") => Closing::Unrestricted,
+            _ => Closing::No,
+        };
+        if let Some(word) = restrict("\\restrict ") {
+            self.restricted = Some(word);
+        } else if self.restricted.is_some() && restrict("\\unrestrict ") == self.restricted {
+            self.restricted = None;
+        }
+        if let Some(at) = ended {
+            self.ends[at].1 += 1;
         }
     }
 
@@ -161,9 +259,8 @@ impl Script {
             let row = begins && !self.end.ends_with(b" VALUES") || text.starts_with("\t(");
             return self.add(hash, row);
         }
-        if text.starts_with("COPY ") && self.end.ends_with(b" FROM stdin;") {
-            self.copying = true;
-            if self.table.is_none() {
+        if text.starts_with("COPY ") && self.began == Began::Top {
+            if self.copying && self.table.is_none() {
                 let name = text[5..].split([' ', '(']).next().unwrap_or_default();
                 self.table = Some(self.of("", name));
             }
@@ -233,10 +330,31 @@ impl Script {
         is_text(&self.head)
     }
 
-    /// The closing line is there.
+    /// It is a whole dump.
     pub(super) fn is_whole(&self) -> bool {
-        let tail = String::from_utf8_lossy(&self.tail);
-        !self.copying && FOOTERS.iter().any(|footer| tail.contains(footer))
+        self.flaw().is_none()
+    }
+
+    /// What it lacks of a whole dump, as what follows "the dump".
+    pub(super) fn flaw(&self) -> Option<&'static str> {
+        let [one, all] = self.ends;
+        // All databases of a server are dumped one after the other.
+        let once = if all == (0, 0) {
+            one == (1, 1)
+        } else {
+            all == (1, 1) && one.0 == one.1
+        };
+        if self.copying || !self.syntax.is_top() || !self.line.is_empty() || self.open.is_some() {
+            Some("ends in the middle of a statement or a table")
+        } else if one.1 + all.1 == 0 {
+            Some("has no closing line")
+        } else if self.torn || !once {
+            Some("is more than one dump, or lacks the beginning of one")
+        } else if self.closing != Closing::Done || self.restricted.is_some() {
+            Some("does not end with its closing line")
+        } else {
+            None
+        }
     }
 
     /// It holds rows of tables it does not make.
@@ -254,6 +372,7 @@ impl Script {
             tables: tables.collect(),
             others: self.others,
             options,
+            partial: vec![],
             names: self.names,
         }
     }
@@ -375,6 +494,7 @@ ALTER DEFAULT PRIVILEGES FOR ROLE maker IN SCHEMA s GRANT SELECT ON TABLES TO re
 --
 
 \unrestrict qqq
+
 "#;
 
     fn read(text: &str, size: usize) -> Script {
@@ -448,11 +568,51 @@ ALTER DEFAULT PRIVILEGES FOR ROLE maker IN SCHEMA s GRANT SELECT ON TABLES TO re
         assert!(!read("DROP TABLE IF EXISTS public.t;\n", 5).needs.drops);
     }
 
+    /// What pg_dump 15.18 wrote of databases whose rows, names and programs hold its last lines: as
+    /// COPY, as INSERT, and of all databases of a server.
+    const REAL: [&str; 3] = [
+        include_str!("../../tests/fixtures/closing-postgresql-copy.sql"),
+        include_str!("../../tests/fixtures/closing-postgresql-inserts.sql"),
+        include_str!("../../tests/fixtures/closing-postgresql-all.sql"),
+    ];
+
     #[test]
-    fn what_is_cut_off_or_no_text_is_seen() {
-        let mut script = Script::default();
-        script.feed(&DUMP.as_bytes()[..DUMP.len() - 20]);
-        assert!(!script.is_whole());
+    fn t4_of_every_beginning_of_a_plain_dump_none_but_the_whole_is_whole() {
+        for (i, dump) in REAL.into_iter().chain([OWNED]).enumerate() {
+            let mut script = Script::default();
+            for (at, byte) in dump.as_bytes().iter().enumerate() {
+                script.feed(&[*byte]);
+                let whole = at + 1 == dump.len();
+                assert_eq!(script.is_whole(), whole, "{i}: {at}: {:?}", script.flaw());
+            }
+        }
+    }
+
+    #[test]
+    fn t4_one_plain_dump_after_another_is_no_dump() {
+        for dump in REAL {
+            let step = (dump.len() / 100).max(1);
+            for cut in (1..dump.len()).step_by(step).chain([dump.len()]) {
+                if let Some(part) = dump.get(..cut) {
+                    let whole = read(&format!("{dump}{part}"), 4096).is_whole();
+                    // An empty line, or the dashes of a head, are nothing of another dump.
+                    assert!(!whole || part.trim().is_empty(), "whole and {cut}");
+                    let whole = read(&format!("{part}{dump}"), 4096).is_whole();
+                    let begun = part.contains("Dumped by");
+                    assert!(!whole || !begun, "{cut} and whole");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_end_in_a_name_does_not_hide_rows() {
+        let script = read(REAL[0], 64);
+        assert_eq!(script.rows, 6);
+    }
+
+    #[test]
+    fn what_is_no_text_is_seen() {
         let mut custom = Script::default();
         custom.feed(b"PGDMP\x01\x0e");
         assert!(!custom.is_text());

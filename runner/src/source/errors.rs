@@ -194,7 +194,7 @@ fn silent(client: &str, ended: &Ended) -> Failure {
 
 /// The error number in a client's message: `Got error: 1045:`, `Error 2013:`, `ERROR 1044 (42000)`,
 /// `… (1227)`, `errno 28`.
-pub(super) fn number(message: &str) -> Option<u32> {
+pub(crate) fn number(message: &str) -> Option<u32> {
     let lower = message.to_lowercase();
     let first = ["error: ", "error ", "errno: ", "errno "]
         .iter()

@@ -3,16 +3,23 @@
 
 mod child;
 mod client;
+mod complete;
 mod errors;
+mod given;
+mod grants;
 mod greeting;
 mod option_file;
 mod plan;
 mod server;
+mod words;
 
 pub use child::{Dump, Ended};
 pub use client::{Client, Clients, Flavour, missing};
+pub use complete::{Asked, check};
 pub use errors::explain;
+pub(crate) use errors::number;
 pub use greeting::greet;
 pub use option_file::{OptionFile, scratch_directory};
 pub use plan::{DumpPlan, plan};
-pub use server::{Server, literals, observe};
+pub use server::{Server, literals, observe, still_there};
+pub use words::remarks;

@@ -2,10 +2,16 @@
 
 use crate::failure::Failure;
 
-use super::super::process::{Program, explain};
+use std::io::Read as _;
+
+use super::super::process::Program;
 use super::super::settings::expose;
 use super::super::spool::Member;
-use super::{Dump, tree};
+use super::super::whole::{self, Flaw};
+use super::{Dump, incomplete, tree};
+
+/// Largest manifest that is read.
+const LARGEST: u64 = 256 << 20;
 
 pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let d = job.database;
@@ -30,19 +36,28 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     args.push(out.display().to_string());
     let program = Program::new(Program::find(job.context, "influx")?, args);
     let (_, ended) = program.ask(job.context, "", Some(&out))?;
-    if !ended.good() {
-        return Err(explain("influx", &ended));
-    }
+    job.ended("influx", &ended)?;
+    job.partial();
     let members = if out.is_dir() {
-        tree(&out, &job.at)?
+        tree(job, &out, &job.at)?
     } else {
         vec![]
     };
-    if !members.iter().any(|m| m.path().ends_with(".manifest")) {
-        return Err(Failure::source(
-            "IncompleteDump",
-            "influx ended well but its backup has no manifest: it is not kept; run again",
-        ));
+    let bad = |flaw: String| incomplete("influx", "its backup", Flaw::Broken(flaw));
+    let mut manifest = vec![];
+    let of_manifest = members.iter().find(|m| m.path().ends_with(".manifest"));
+    let from = of_manifest
+        .ok_or_else(|| bad("has no manifest".to_owned()))?
+        .open();
+    from.and_then(|from| from.take(LARGEST).read_to_end(&mut manifest))
+        .map_err(|e| incomplete("influx", "its manifest", Flaw::Io(e)))?;
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let files = members
+        .iter()
+        .map(|m| (name(m.path()), m.bytes()))
+        .collect();
+    match whole::influx::flaw(&manifest, &files, d.database.as_deref()) {
+        None => Ok(members),
+        Some(flaw) => Err(bad(flaw)),
     }
-    Ok(members)
 }

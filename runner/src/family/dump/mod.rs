@@ -15,7 +15,11 @@ use secrecy::SecretString;
 use crate::failure::Failure;
 use crate::run::Context;
 
+use super::partial;
+use super::process::explain;
 use super::spool::Member;
+use super::whole::{self, Flaw};
+use crate::source::{self, Ended};
 
 /// Dumps one Database into the work directory; gives its entries in the archive.
 ///
@@ -115,6 +119,36 @@ struct Dump<'a> {
 }
 
 impl Dump<'_> {
+    /// A warning that names the Database.
+    fn warn(&self, text: &str) {
+        let name = &self.database.name;
+        self.context
+            .reporter
+            .warn(&format!("Database {name}: {text}"));
+    }
+
+    /// What its own arguments leave out of the dump, told too.
+    fn partial(&self) -> Vec<String> {
+        let found = partial::partial(self.database.engine, &self.database.args);
+        for text in &found {
+            self.warn(&format!(
+                "the dump is partial: by {text}; leave the argument out of config.args for a whole backup"
+            ));
+        }
+        found
+    }
+
+    /// The client ended well, and what it said then is told.
+    fn ended(&self, client: &str, ended: &Ended) -> Result<(), Failure> {
+        if !ended.good() {
+            return Err(explain(client, ended));
+        }
+        for remark in source::remarks(client, ended) {
+            self.warn(&remark);
+        }
+        Ok(())
+    }
+
     /// A name in the work directory that no other dump of the run has.
     fn work_name(&self, name: &str) -> String {
         format!(
@@ -183,11 +217,23 @@ impl Drop for PrivateFile {
     }
 }
 
-/// Every file below `root`, as entries below `at`; they stay where they are until stored.
+/// The failure of a dump that is not what it has to be.
+pub(super) fn incomplete(client: &str, what: &str, flaw: Flaw) -> Failure {
+    match flaw {
+        Flaw::Broken(flaw) => Failure::source(
+            "IncompleteDump",
+            format!("{client} ended well but {what} {flaw}: it is not kept; run again"),
+        ),
+        Flaw::Io(e) => Failure::other("WorkdirFailed", format!("reading {what} failed: {e}")),
+    }
+}
+
+/// Every file below `root`, as entries below `at`, each of them whole; they stay where they are until
+/// stored.
 ///
 /// # Errors
-/// The directory can't be read.
-fn tree(root: &Path, at: &str) -> Result<Vec<Member>, Failure> {
+/// The directory can't be read, or a file is not whole.
+fn tree(job: &Dump<'_>, root: &Path, at: &str) -> Result<Vec<Member>, Failure> {
     let failed = |e: std::io::Error| {
         Failure::other(
             "WorkdirFailed",
@@ -204,21 +250,35 @@ fn tree(root: &Path, at: &str) -> Result<Vec<Member>, Failure> {
         let path = format!("{at}/{}", entry.file_name().to_string_lossy());
         if entry.file_type().map_err(failed)?.is_dir() {
             members.push(Member::Directory { path: path.clone() });
-            members.extend(tree(&entry.path(), &path)?);
+            members.extend(tree(job, &entry.path(), &path)?);
             continue;
         }
-        let file = std::fs::File::open(entry.path()).map_err(failed)?;
-        let measured = crate::verify::measure(file).map_err(failed)?;
-        members.push(Member::File {
-            path,
-            spool: entry.path(),
-            compressed: false,
-            bytes: measured.bytes,
-            sha256: measured.sha256,
-            mode: 0o644,
-            server: None,
-            holds: None,
-        });
+        job.context.check()?;
+        let member = file(job, &entry.path(), path, 0o644)?;
+        members.push(member);
     }
     Ok(members)
+}
+
+/// A file as an entry of this path, if it is whole.
+///
+/// # Errors
+/// It is not, or can't be read.
+fn file(job: &Dump<'_>, from: &Path, path: String, mode: u32) -> Result<Member, Failure> {
+    let name = path.rsplit('/').next().unwrap_or(&path);
+    let what = format!("its file {name}");
+    let bad = |flaw| incomplete("the client", &what, flaw);
+    let open = || std::fs::File::open(from).map_err(|e| bad(Flaw::Io(e)));
+    whole::check(job.database.engine, &path, &mut open()?).map_err(bad)?;
+    let measured = crate::verify::measure(open()?).map_err(|e| bad(Flaw::Io(e)))?;
+    Ok(Member::File {
+        path,
+        spool: from.to_owned(),
+        compressed: false,
+        bytes: measured.bytes,
+        sha256: measured.sha256,
+        mode,
+        server: None,
+        holds: None,
+    })
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 
-use super::super::process::{Program, explain};
+use super::super::process::Program;
 use super::super::settings::expose;
 use super::super::spool::Member;
 use super::{Dump, tree};
@@ -46,16 +46,15 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     args.push(format!("--config={}", config.text()));
     let program = Program::new(Program::find(job.context, "mongodump")?, args);
     let (_, ended) = program.ask(job.context, "", Some(&out))?;
-    if !ended.good() {
-        return Err(explain("mongodump", &ended));
-    }
+    job.ended("mongodump", &ended)?;
+    job.partial();
     if !out.is_dir() {
         return Err(Failure::source(
             "IncompleteDump",
             "mongodump ended well but wrote nothing: check config.database and what the user may see",
         ));
     }
-    let members = tree(&out, &job.at)?;
+    let members = tree(job, &out, &job.at)?;
     if members
         .iter()
         .all(|m| m.bytes() == 0 && !m.path().ends_with(".bson"))
@@ -65,7 +64,39 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
             "the dump holds no collection: check config.database and what the user may see",
         ));
     }
+    if let Some(path) = alone(&members) {
+        return Err(Failure::source(
+            "IncompleteDump",
+            format!("the dump describes {path} but lacks its documents: it is not kept; run again"),
+        ));
+    }
     Ok(members)
+}
+
+/// A collection that is described, and whose documents are not there. Views have none.
+fn alone(members: &[Member]) -> Option<&str> {
+    let there = |path: String| members.iter().any(|m| m.path() == path);
+    let mut described = members.iter().filter_map(|member| {
+        let (plain, packed) = match member.path().strip_suffix(".gz") {
+            Some(plain) => (plain, ".gz"),
+            None => (member.path(), ""),
+        };
+        let collection = plain.strip_suffix(".metadata.json")?;
+        let lacking = !there(format!("{collection}.bson{packed}")) && !is_view(member, packed);
+        lacking.then_some(collection)
+    });
+    described.next()
+}
+
+fn is_view(member: &Member, packed: &str) -> bool {
+    let Ok(mut from) = member.open() else {
+        return false;
+    };
+    let value: serde_json::Result<serde_json::Value> = match packed {
+        "" => serde_json::from_reader(&mut from),
+        _ => serde_json::from_reader(flate2::read::MultiGzDecoder::new(from)),
+    };
+    value.is_ok_and(|v| v["options"]["viewOn"].is_string() || v["type"] == "view")
 }
 
 /// A YAML string in double quotes: JSON is one.

@@ -2,11 +2,12 @@
 
 use crds::mysql_backup::TlsMode;
 
+use crate::connect;
 use crate::dump_reader::DumpReader;
 use crate::failure::Failure;
 use crate::manifest::ServerIdentity;
 use crate::settings::{Databases, Source};
-use crate::source::{self, Client, Clients, Flavour, OptionFile, Server};
+use crate::source::{self, Asked};
 
 use super::super::holds::Holds;
 use super::super::settings::expose;
@@ -15,17 +16,18 @@ use super::Dump;
 
 pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let (source, context) = (source(job)?, job.context);
-    let clients = Clients::find(&context.settings)?;
-    let (server, tls) = observe(job, &clients, &source)?;
-    let client = clients.dump(server.as_ref().map(Server::flavour))?.clone();
-    let plan = source::plan(&client, server.as_ref(), &source)?;
-    for warning in &plan.warnings {
-        context
-            .reporter
-            .warn(&format!("Database {}: {warning}", job.database.name));
-    }
-    let options = options(job, &source, &client, tls)?;
-    let planned = names_as_gobackup(plan.args, job);
+    let connection = connect::connect(context, &source)?;
+    context.reporter.phase("Dumping");
+    let server = connection.server.as_ref();
+    let client = connection.dump()?.clone();
+    let plan = source::plan(&client, server, &source)?;
+    let warn = |text: &str| {
+        let name = &job.database.name;
+        context.reporter.warn(&format!("Database {name}: {text}"));
+    };
+    plan.warnings.iter().for_each(|text| warn(text));
+    let options = connection.options(context, &source, client.flavour)?;
+    let planned = names_as_gobackup(plan.args.clone(), job);
     let mut args = vec![options.argument()];
     args.extend(planned.clone());
     let (dump, output) = source::Dump::start(&client, &args, &context.cancel, &context.scrub)?;
@@ -40,15 +42,18 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
         return Err(source::explain(&client.name(), &ended, &source));
     }
     let summary = reader.finish();
-    if !summary.footer {
-        return Err(Failure::source(
-            "IncompleteDump",
-            format!(
-                "{} ended with status 0 but its dump of {} bytes has no closing line: it is not kept; run again",
-                client.name(),
-                spooled.bytes
-            ),
-        ));
+    let asked = Asked {
+        source: &source,
+        plan: &plan,
+        server,
+        bare: job.database.database.as_deref(),
+        tables: &job.database.tables,
+    };
+    source::check(&client.name(), spooled.bytes, &summary, &asked, |tables| {
+        connection.still_there(context, &source, tables)
+    })?;
+    for remark in source::remarks(&client.name(), &ended) {
+        warn(&remark);
     }
     let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     context.reporter.update(|r| {
@@ -57,18 +62,20 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     });
     let file = name.replace('/', "_");
     let member = spooled.into_member(format!("{}/{file}.sql", job.at));
+    let holds = Holds {
+        partial: plan.partial,
+        ..Holds::of(&summary, planned)
+    };
     Ok(vec![
         member
-            .with_server(server.as_ref().map(ServerIdentity::of))
-            .with_holds(Holds::of(&summary, planned).recorded()),
+            .with_server(server.map(ServerIdentity::of))
+            .with_holds(holds.recorded()),
     ])
 }
 
 /// Logs in.
 pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
-    let source = source(job)?;
-    let clients = Clients::find(&job.context.settings)?;
-    observe(job, &clients, &source).map(drop)
+    connect::connect(job.context, &source(job)?).map(drop)
 }
 
 fn source(job: &Dump<'_>) -> Result<Source, Failure> {
@@ -134,45 +141,6 @@ fn source(job: &Dump<'_>) -> Result<Source, Failure> {
         ca_file: None,
         extra_args,
     })
-}
-
-fn options(
-    job: &Dump<'_>,
-    source: &Source,
-    client: &Client,
-    tls: bool,
-) -> Result<OptionFile, Failure> {
-    let directory = source::scratch_directory(&job.context.settings.scratch)?;
-    let nonce = format!("{}-{}", job.context.nonce, job.database.name);
-    OptionFile::write(&directory, &nonce, source, client.flavour, tls)
-}
-
-/// Asks the server; one that has no TLS is spoken to without.
-fn observe(
-    job: &Dump<'_>,
-    clients: &Clients,
-    source: &Source,
-) -> Result<(Option<Server>, bool), Failure> {
-    let Some(sql) = clients.sql(None) else {
-        return Ok((None, source.tls != TlsMode::Disabled));
-    };
-    let ask = |tls: bool| {
-        let options = options(job, source, sql, tls)?;
-        source::observe(
-            sql,
-            &options,
-            source,
-            &job.context.cancel,
-            &job.context.scrub,
-        )
-    };
-    let _: Flavour = sql.flavour;
-    match ask(true) {
-        Err(e) if e.reason == "TlsFailed" && source.tls == TlsMode::Preferred => {
-            Ok((Some(ask(false)?), false))
-        }
-        other => Ok((Some(other?), true)),
-    }
 }
 
 /// gobackup dumps one database without CREATE DATABASE and USE, so that it loads into any.

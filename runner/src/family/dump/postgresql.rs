@@ -1,14 +1,14 @@
 //! PostgreSQL by pg_dump or pg_dumpall. The password is in a passfile on memory.
 
 use crate::failure::Failure;
-use crate::source::Ended;
 
 use super::super::holds::Holds;
 use super::super::process::{Program, explain};
 use super::super::script::Script;
 use super::super::settings::expose;
-use super::super::spool::{Member, Spooled, spool};
-use super::Dump;
+use super::super::spool::{Member, spool};
+use super::super::whole::{self, Flaw};
+use super::{Dump, incomplete};
 
 pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let database = job.database;
@@ -28,6 +28,7 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let Some(output) = running.source() else {
         return Err(Failure::other("ClientNotStarted", "pg_dump has no output"));
     };
+    let partial = job.partial();
     let mut script = Script::default();
     let spooled = spool(
         job.context,
@@ -37,14 +38,60 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
         |chunk| script.feed(chunk),
     )?;
     let ended = running.wait()?;
-    check(&program.name(), &ended, &spooled)?;
+    let client = program.name();
+    job.ended(&client, &ended)?;
+    unmatched(job, &program.env);
     let file = name.replace('/', "_");
-    let holds = script
-        .is_text()
-        .then(|| script.holds(rendering(&database.args)))
-        .and_then(Holds::recorded);
+    let (bytes, text) = (spooled.bytes, script.is_text());
     let member = spooled.into_member(format!("{}/{file}.sql", job.at));
-    Ok(vec![member.with_holds(holds)])
+    let broken = |flaw| incomplete(&client, &format!("its dump of {bytes} bytes"), flaw);
+    if !text {
+        let mut from = member.open().map_err(|e| broken(Flaw::Io(e)))?;
+        whole::check(database.engine, member.path(), &mut from).map_err(broken)?;
+        return Ok(vec![member]);
+    }
+    if let Some(flaw) = script.flaw() {
+        return Err(broken(Flaw::Broken(flaw.to_owned())));
+    }
+    let holds = Holds {
+        partial,
+        ..script.holds(rendering(&database.args))
+    };
+    Ok(vec![member.with_holds(holds.recorded())])
+}
+
+/// Tables to leave out that are not there: the client is silent about them. Where it can't be asked,
+/// nothing is said.
+fn unmatched(job: &Dump<'_>, env: &[(String, String)]) {
+    let d = job.database;
+    let plain = |c: char| c.is_alphanumeric() || "_.*?\"$ -".contains(c);
+    let patterns = d.exclude_tables.iter().filter(|t| t.chars().all(plain));
+    let (Some(name), Ok(psql)) = (&d.database, Program::find(job.context, "psql")) else {
+        return;
+    };
+    let mut args = server(job);
+    args.push(format!("--dbname={}", quoted(name)));
+    args.push("--no-psqlrc".to_owned());
+    let before = args.len();
+    args.extend(patterns.map(|p| format!("--command=\\dtvmsE {p}")));
+    if args.len() == before {
+        return;
+    }
+    let mut program = Program::new(psql, args);
+    program.env = env.to_vec();
+    let Ok((output, ended)) = program.run(job.context, "") else {
+        return;
+    };
+    let said = String::from_utf8_lossy(&output).into_owned();
+    let lines = said
+        .lines()
+        .chain(ended.messages.iter().map(String::as_str));
+    for line in lines.filter(|l| l.starts_with("Did not find any ")) {
+        let pattern = line.split('"').nth(1).unwrap_or_default();
+        job.warn(&format!(
+            "excludeTables: no table matches {pattern:?}, so nothing was left out for it: correct the name"
+        ));
+    }
 }
 
 /// Logs in.
@@ -102,6 +149,10 @@ fn arguments(job: &Dump<'_>) -> Vec<String> {
     let mut args = server(job);
     if d.database.is_some() {
         args.extend(d.tables.iter().map(|t| format!("--table={t}")));
+        // Else the client passes over one that is not there, as long as it finds another.
+        if !d.tables.is_empty() {
+            args.push("--strict-names".to_owned());
+        }
         args.extend(
             d.exclude_tables
                 .iter()
@@ -177,39 +228,9 @@ pub(in crate::family) fn passfile(password: &str) -> Result<String, Failure> {
     Ok(format!("*:*:*:*:{escaped}\n"))
 }
 
-/// Last lines of a dump that is whole.
-pub(in crate::family) const FOOTERS: [&str; 2] = [
-    "-- PostgreSQL database dump complete",
-    "-- PostgreSQL database cluster dump complete",
-];
-
 /// By its first bytes a dump is SQL, and not in one of pg_dump's own formats.
 pub(in crate::family) fn is_text(head: &[u8]) -> bool {
     !head.starts_with(b"PGDMP") && head.get(257..262).is_none_or(|m| m != b"ustar")
-}
-
-fn check(name: &str, ended: &Ended, spooled: &Spooled) -> Result<(), Failure> {
-    if !ended.good() {
-        return Err(explain(name, ended));
-    }
-    if !complete(spooled) {
-        return Err(Failure::source(
-            "IncompleteDump",
-            format!(
-                "{name} ended with status 0 but its dump of {} bytes has no closing line: it is not kept; run again",
-                spooled.bytes
-            ),
-        ));
-    }
-    Ok(())
-}
-
-/// A dump that ends as the client ends one.
-pub(in crate::family) fn complete(spooled: &Spooled) -> bool {
-    let tail = String::from_utf8_lossy(&spooled.tail);
-    let closed = FOOTERS.iter().any(|footer| tail.contains(footer));
-    // The custom and tar formats of `args` have no footer; the client writes their index last.
-    spooled.bytes > 0 && (closed || !is_text(&spooled.head))
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use crate::failure::Failure;
 use super::super::process::{Program, explain};
 use super::super::settings::expose;
 use super::super::spool::{Member, Spooled, spool};
-use super::Dump;
+use super::super::whole::{self, Flaw};
+use super::{Dump, incomplete};
 
 /// Name in the archive.
 const NAME: &str = "dump.rdb";
@@ -29,8 +30,16 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
         }
         None => over_the_network(job, &mut crc)?,
     };
-    check(&spooled, &crc)?;
-    Ok(vec![spooled.into_member(format!("{}/{NAME}", job.at))])
+    let summed = check(&spooled, &crc)?;
+    job.partial();
+    let bytes = spooled.bytes;
+    let member = spooled.into_member(format!("{}/{NAME}", job.at));
+    if !summed {
+        let bad = |flaw| incomplete("redis-cli", &format!("its snapshot of {bytes} bytes"), flaw);
+        let mut from = member.open().map_err(|e| bad(Flaw::Io(e)))?;
+        whole::redis(&mut from).map_err(bad)?;
+    }
+    Ok(vec![member])
 }
 
 /// Logs in, or finds the mounted file.
@@ -86,9 +95,7 @@ fn over_the_network(job: &Dump<'_>, crc: &mut Crc64) -> Result<Spooled, Failure>
     // The server writes its snapshot before it sends the first byte.
     let idle = job.context.cancel.idle().map(|idle| idle * 6);
     let (_, ended) = program.run_within(job.context, &input, idle, Some(&fifo))?;
-    if !ended.good() {
-        return Err(explain("redis-cli", &ended));
-    }
+    job.ended("redis-cli", &ended)?;
     let opened = File::open(&fifo).map_err(|e| {
         let said = ended.messages.join(" / ");
         Failure::source(
@@ -103,11 +110,12 @@ fn over_the_network(job: &Dump<'_>, crc: &mut Crc64) -> Result<Spooled, Failure>
     spooled
 }
 
-/// `REDIS`, a version, …, 0xFF, and eight bytes of CRC-64 (all zero if the server makes none).
+/// `REDIS`, a version, …, 0xFF, and eight bytes of CRC-64. They are all zero if the server makes none,
+/// and not there before version 5: then `false` is given, and only reading it through tells.
 ///
 /// # Errors
 /// It is no snapshot, or not a whole one.
-pub(in crate::family) fn check(spooled: &Spooled, crc: &Crc64) -> Result<(), Failure> {
+pub(in crate::family) fn check(spooled: &Spooled, crc: &Crc64) -> Result<bool, Failure> {
     let incomplete = |what: &str| {
         Err(Failure::source(
             "IncompleteDump",
@@ -120,6 +128,16 @@ pub(in crate::family) fn check(spooled: &Spooled, crc: &Crc64) -> Result<(), Fai
     if !spooled.head.starts_with(b"REDIS") && !spooled.head.starts_with(b"VALKEY") {
         return incomplete("does not begin like one");
     }
+    let version = spooled
+        .head
+        .get(5..9)
+        .and_then(|d| std::str::from_utf8(d).ok());
+    if version
+        .and_then(|v| v.parse::<u32>().ok())
+        .is_some_and(|v| v < 5)
+    {
+        return Ok(false);
+    }
     let Some((body, sum)) = spooled.tail.split_last_chunk::<8>() else {
         return incomplete("is too short");
     };
@@ -130,7 +148,7 @@ pub(in crate::family) fn check(spooled: &Spooled, crc: &Crc64) -> Result<(), Fai
     if sum != 0 && sum != crc.value() {
         return incomplete("has another checksum than it says");
     }
-    Ok(())
+    Ok(sum != 0)
 }
 
 /// CRC-64 of Redis (Jones, reflected), of one byte each.
@@ -221,7 +239,7 @@ mod tests {
             tail: data.to_vec(),
             ..Spooled::default()
         };
-        assert!(check(&spooled(&whole), &crc).is_ok());
+        assert_eq!(check(&spooled(&whole), &crc), Ok(true));
         let failure = check(&spooled(&whole[..whole.len() - 1]), &crc).unwrap_err();
         assert_eq!((failure.exit_code, failure.reason), (3, "IncompleteDump"));
         let mut flipped = whole.clone();

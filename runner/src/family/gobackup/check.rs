@@ -9,12 +9,12 @@ use crds::gobackup::plan::{Database, Engine};
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 
-use super::super::dump::{postgresql, redis};
 use super::super::open::{self, Closed};
 use super::super::settings::Family;
-use super::super::spool::{Member, Spooled, keep_head, keep_tail};
+use super::super::spool::{Member, Spooled, keep_tail};
 use super::super::state;
 use super::super::storages::Target;
+use super::super::whole::{self, Flaw, influx};
 use super::client::Made;
 use super::config::{endpoint, type_of};
 use crate::dump_reader::{DumpReader, Summary};
@@ -23,8 +23,10 @@ use crate::pipeline::{Stored, hex};
 
 /// Zeros that end a tar.
 const END: usize = 1024;
-/// Bytes of the hash at the end of a snapshot of etcd.
-const ETCD_HASH: usize = 32;
+/// Ends the name of the manifest of InfluxDB's backup.
+const MANIFEST: &str = ".manifest";
+/// Largest of them that is read.
+const LARGEST: usize = 256 << 20;
 
 /// What an archive holds.
 #[derive(Debug, Default)]
@@ -131,88 +133,82 @@ fn complete(
         )
     };
     let name = database.database.as_deref();
-    match database.engine {
-        Engine::Mysql | Engine::Mariadb => {
-            let file = of(&format!("{}.sql", name.unwrap_or("all-databases")));
-            let sql = file.ok_or_else(missing)?.sql.as_ref();
-            if !sql.is_some_and(|s| s.footer) {
-                return Err(cut("has no closing line"));
-            }
-        }
-        Engine::Postgresql => {
-            let file = of(&format!("{}.sql", name.unwrap_or("all_databases")));
-            if !postgresql::complete(&file.ok_or_else(missing)?.spooled) {
-                return Err(cut("has no closing line"));
-            }
-        }
-        Engine::Redis => {
-            let file = of("dump.rdb").ok_or_else(missing)?;
-            redis::check(&file.spooled, &file.crc).map_err(|e| Failure {
-                message: format!("Database {}: {}", database.name, e.message),
-                ..e
-            })?;
-        }
+    let below = format!("{at}/");
+    let own = || files.iter().filter(|(path, _)| path.starts_with(&below));
+    let single = match database.engine {
+        Engine::Mysql | Engine::Mariadb => of(&format!("{}.sql", name.unwrap_or("all-databases"))),
+        Engine::Postgresql => of(&format!("{}.sql", name.unwrap_or("all_databases"))),
+        Engine::Redis => of("dump.rdb"),
         Engine::Etcd => {
             let host = database.host.as_deref().unwrap_or_default();
-            let file = files.get(&format!("{at}-{}", endpoint(host)));
-            if !file.ok_or_else(missing)?.etcd.good() {
-                return Err(cut("has another checksum than it says"));
-            }
+            files.get(&format!("{at}-{}", endpoint(host)))
         }
         Engine::Mongodb | Engine::Influxdb2 | Engine::Mssql => {
-            let below = format!("{at}/");
-            let mut own = files.iter().filter(|(path, _)| path.starts_with(&below));
-            if !own.any(|(_, file)| file.spooled.bytes > 0) {
-                return Err(missing());
-            }
+            own().map(|(_, file)| file).find(|f| f.spooled.bytes > 0)
+        }
+    };
+    let single = single.ok_or_else(missing)?;
+    let flawed = own().find_map(|(path, file)| Some((path, file.flaw.as_ref()?)));
+    if let Some((path, flaw)) = flawed {
+        let file = path.strip_prefix(&below).unwrap_or(path);
+        return Err(cut(&format!("{flaw} ({file})")));
+    }
+    if let Some(flaw) = &single.flaw {
+        return Err(cut(flaw));
+    }
+    if database.engine == Engine::Influxdb2 {
+        let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+        let sizes = own()
+            .map(|(path, f)| (base(path), f.spooled.bytes))
+            .collect();
+        let manifest = own().find(|(path, _)| path.ends_with(MANIFEST));
+        let (_, manifest) = manifest.ok_or_else(|| cut("has no manifest"))?;
+        if let Some(flaw) = influx::flaw(&manifest.text, &sizes, name) {
+            return Err(cut(&flaw));
         }
     }
     Ok(())
 }
 
 /// One file of an archive.
+#[derive(Default)]
 struct File {
     spooled: Spooled,
     sql: Option<Summary>,
-    crc: redis::Crc64,
-    etcd: EtcdSum,
+    /// Why it is not whole.
+    flaw: Option<String>,
+    /// Its text, of a manifest.
+    text: Vec<u8>,
 }
 
 impl File {
-    fn read(path: &str, mut from: impl Read) -> io::Result<Self> {
-        let mut file = Self {
-            spooled: Spooled::default(),
-            sql: None,
-            crc: redis::Crc64::new(),
-            etcd: EtcdSum::default(),
-        };
+    fn read(path: &str, from: impl Read) -> io::Result<Self> {
+        let engine = path.split('/').nth(1).and_then(Engine::parse);
         let mysql = path.split('/').nth(1) == Some(type_of(Engine::Mysql));
-        let mut sql = mysql.then(DumpReader::default);
-        let rdb = path.ends_with(".rdb");
-        let mut hash = Sha256::new();
-        let mut buffer = vec![0; 256 * 1024];
-        loop {
-            let n = match from.read(&mut buffer) {
-                Ok(0) => break,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                other => other?,
-            };
-            let chunk = &buffer[..n];
-            hash.update(chunk);
-            if let Some(sql) = &mut sql {
-                sql.feed(chunk);
-            } else if rdb {
-                file.crc.feed(chunk);
-            } else {
-                file.etcd.feed(chunk);
-            }
-            keep_head(&mut file.spooled.head, chunk);
-            keep_tail(&mut file.spooled.tail, chunk);
-            file.spooled.bytes += n as u64;
-        }
-        file.spooled.sha256 = hex(&hash.finalize());
-        file.sql = sql.map(DumpReader::finish);
-        Ok(file)
+        let mut seen = Seen {
+            from,
+            hash: Sha256::new(),
+            spooled: Spooled::default(),
+            text: path.ends_with(MANIFEST).then(Vec::new),
+            sql: mysql.then(DumpReader::default),
+        };
+        let engine = engine.filter(|_| !mysql);
+        let checked = engine.map(|engine| whole::check(engine, path, &mut seen));
+        let flaw = match checked {
+            Some(Err(Flaw::Io(e))) => return Err(e),
+            Some(Err(Flaw::Broken(flaw))) => Some(flaw),
+            Some(Ok(())) | None => None,
+        };
+        io::copy(&mut seen, &mut io::sink())?;
+        let sql = seen.sql.map(DumpReader::finish);
+        let of_sql = sql.as_ref().filter(|s| !s.whole).map(|s| s.flaw.to_owned());
+        seen.spooled.sha256 = hex(&seen.hash.finalize());
+        Ok(Self {
+            spooled: seen.spooled,
+            flaw: flaw.or(of_sql),
+            sql,
+            text: seen.text.unwrap_or_default(),
+        })
     }
 
     fn into_member(self, path: String) -> Member {
@@ -220,23 +216,28 @@ impl File {
     }
 }
 
-/// The SHA-256 that a snapshot of etcd ends with is that of what is before it.
-#[derive(Default)]
-struct EtcdSum {
+/// A file as it is read by who checks it.
+struct Seen<R> {
+    from: R,
     hash: Sha256,
-    held: Vec<u8>,
+    spooled: Spooled,
+    text: Option<Vec<u8>>,
+    sql: Option<DumpReader>,
 }
 
-impl EtcdSum {
-    fn feed(&mut self, chunk: &[u8]) {
-        self.held.extend_from_slice(chunk);
-        let ready = self.held.len().saturating_sub(ETCD_HASH);
-        self.hash.update(&self.held[..ready]);
-        self.held.drain(..ready);
-    }
-
-    fn good(&self) -> bool {
-        self.held.as_slice() == self.hash.clone().finalize().as_slice()
+impl<R: Read> Read for Seen<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.from.read(buffer)?;
+        let chunk = &buffer[..n];
+        self.hash.update(chunk);
+        self.spooled.bytes += n as u64;
+        if let Some(sql) = &mut self.sql {
+            sql.feed(chunk);
+        }
+        if let Some(text) = self.text.as_mut().filter(|t| t.len() <= LARGEST) {
+            text.extend_from_slice(chunk);
+        }
+        Ok(n)
     }
 }
 
@@ -323,17 +324,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snapshot_of_etcd_carries_its_checksum() {
-        let mut whole = vec![7; 1000];
-        whole.extend(Sha256::digest(&whole));
-        let sum = |data: &[u8]| {
-            let mut sum = EtcdSum::default();
-            data.chunks(13).for_each(|chunk| sum.feed(chunk));
-            sum.good()
-        };
-        assert!(sum(&whole));
-        assert!(!sum(&whole[..whole.len() - 1]));
-        whole[5] ^= 1;
-        assert!(!sum(&whole));
+    fn t4_a_file_that_is_cut_is_known_whatever_it_is_of() {
+        let sql = include_bytes!("../../../tests/fixtures/closing-mariadb-10.11.sql");
+        let rdb = include_bytes!("../../../tests/fixtures/redis-7.rdb");
+        let custom = include_bytes!("../../../tests/fixtures/closing-postgresql.custom");
+        let bson: &[u8] = b"\x05\0\0\0\0";
+        let all: [(&str, &[u8]); 4] = [
+            ("m/mysql/a/a.sql", sql),
+            ("m/redis/r/dump.rdb", rdb),
+            ("m/postgresql/p/p.sql", custom),
+            ("m/mongodb/d/app/t.bson", bson),
+        ];
+        for (path, bytes) in all {
+            let whole = File::read(path, bytes).unwrap();
+            assert_eq!(
+                (whole.flaw, whole.spooled.bytes),
+                (None, bytes.len() as u64),
+                "{path}"
+            );
+            let cut = File::read(path, &bytes[..bytes.len() - 1]).unwrap();
+            assert!(cut.flaw.is_some(), "{path}");
+            // What stands after a flaw is read all the same: its sum is that of the whole file.
+            assert_eq!(cut.spooled.bytes + 1, bytes.len() as u64, "{path}");
+        }
     }
 }

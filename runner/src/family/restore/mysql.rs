@@ -85,7 +85,7 @@ pub(super) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
 }
 
 fn plan<'a>(job: &Job<'_>, dump: &'a Dump, summary: Summary) -> Result<Plan<'a>, Failure> {
-    if !summary.footer {
+    if !summary.whole {
         return Err(Failure::verification(
             "IncompleteDump",
             format!("{} in {} has no closing line", dump.path, job.key()),

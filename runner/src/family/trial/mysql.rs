@@ -4,9 +4,8 @@ use super::super::gobackup::config::MYSQLDUMP;
 use super::super::holds::Holds;
 use super::{Trial, VOLUME, find};
 use crate::failure::Failure;
-use crate::load;
 use crate::restore;
-use crate::scratch::Scratch;
+use crate::scratch::{self, Scratch};
 use crate::source::{self, Clients, Flavour};
 
 /// Database of a dump that names none.
@@ -27,8 +26,8 @@ pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
     let mut summary = crate::dump_reader::DumpReader::default();
     trial.dump.read(context, |chunk| summary.feed(chunk))?;
     let summary = summary.finish();
-    if !summary.footer {
-        return Err(trial.bad("it has no closing line"));
+    if !summary.whole {
+        return Err(trial.bad(&format!("it {}", summary.flaw)));
     }
     let scratch = Scratch::start(context, VOLUME)?;
     scratch.wait(context, sql)?;
@@ -47,13 +46,21 @@ pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
         }
         args.push(format!("--database={name}"));
     }
-    let loaded = load::load(context, sql, &args, trial.dump.open()?, None)?;
-    context.check()?;
+    let here = scratch.version(context, sql)?;
+    let source = &summary.server_version;
+    let databases = &summary.databases;
+    let loaded = scratch.load(context, sql, &args, || trial.dump.open())?;
     if !loaded.ended.good() {
-        let mut messages = loaded.ended.messages.iter().rev();
-        let said = messages.find(|m| m.starts_with("ERROR"));
-        let said = said.map_or("nothing", String::as_str);
-        return Err(refused(trial, &summary.server_version, said));
+        let said = scratch::said(&loaded.ended);
+        let own = if bare {
+            vec![name.to_owned()]
+        } else {
+            databases.clone()
+        };
+        return Err(match scratch::unable(source, &here, &said, &own) {
+            Some(why) => trial.unproven(&format!("{why}: the client said: {said}"), &remedy()),
+            None => trial.bad(&format!("the client said: {said}")),
+        });
     }
     let options = trial
         .dump
@@ -62,31 +69,25 @@ pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
         .map(|h| h.options.clone())
         .filter(|o| !o.is_empty())
         .unwrap_or_else(|| by_gobackup(trial, name, bare));
+    let periods = scratch.periods(context, sql, &options)?;
     let restored = scratch.dump(context, clients.dump(flavour)?, &options)?;
-    trial.equal(&Holds::of(&summary, vec![]), &Holds::of(&restored, vec![]))
+    let counted = |summary: &crate::dump_reader::Summary| Holds {
+        tables: scratch::counted(&summary.tables, &periods),
+        ..Holds::of(summary, vec![])
+    };
+    let found = trial.equal(&counted(&summary), &counted(&restored));
+    match (found, scratch::unable(source, &here, "", databases)) {
+        (Ok(text), _) => Ok(format!("{text}{}", scratch::by_number(&periods))),
+        (Err(e), Some(why)) => Err(trial.unproven(&format!("{why}, and {}", e.message), &remedy())),
+        (Err(e), None) => Err(e),
+    }
 }
 
-/// Why the dump did not load: by what it is, or by what this server is.
-fn refused(trial: &Trial<'_>, version: &str, said: &str) -> Failure {
-    const OF_THE_SERVER: [&str; 8] = [
-        "Unknown collation",
-        "Unknown character set",
-        "Unknown system variable",
-        "Unknown storage engine",
-        "is not loaded",
-        "is full",
-        "Lost connection",
-        "server has gone away",
-    ];
-    if OF_THE_SERVER.iter().any(|text| said.contains(text)) || !version.contains("MariaDB") {
-        return trial.unproven(
-            &format!("the scratch MariaDB does not take this dump of a server {version}: {said}"),
-            &format!(
-                "a spec.job.clientImage with the server of a newer MariaDB, or more room in {VOLUME} and spec.job.verify.resources, may help; else set spec.job.verify.mode Checksum"
-            ),
-        );
-    }
-    trial.bad(&format!("the client said: {said}"))
+/// What helps where this server can't show it.
+fn remedy() -> String {
+    format!(
+        "set spec.job.clientImage to an image with the server of that MariaDB version or a later one, give {VOLUME} and spec.job.verify.resources more, or set spec.job.verify.mode Checksum"
+    )
 }
 
 /// Arguments with which gobackup had it dumped: its record has none.

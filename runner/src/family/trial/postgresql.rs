@@ -44,8 +44,8 @@ pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
     let converted = convert(trial, &bin)?;
     let dump = converted.as_ref().unwrap_or(trial.dump);
     let script = read(trial, dump)?;
-    if !script.is_whole() {
-        return Err(trial.bad("it has no closing line"));
+    if let Some(flaw) = script.flaw() {
+        return Err(trial.bad(&format!("it {flaw}")));
     }
     let needs = script.needs.clone();
     let alone = script.is_data_alone();
@@ -54,11 +54,24 @@ pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
         None => rendering(trial.database().map_or(&[], |d| d.args.as_slice())),
     };
     let expected = script.holds(vec![]);
-    able(trial, &bin, &needs, alone)?;
+    let here = able(trial, &bin, &needs, alone)?;
+    // Another version may refuse what it no longer knows, and words the same otherwise.
+    let same = here == needs.version;
     let cluster = Cluster::start(trial, bin)?;
-    cluster.load(dump, &needs)?;
+    cluster.load(dump, &needs, same)?;
     let restored = cluster.dump(&options)?;
-    trial.equal(&expected, &restored)
+    trial.equal(&expected, &restored).map_err(|e| match same {
+        true => e,
+        false => another(trial, &e.message),
+    })
+}
+
+/// What the server of another version than the dump's says or has.
+fn another(trial: &Trial<'_>, what: &str) -> Failure {
+    trial.unproven(
+        &format!("the scratch server is of another version than the dump: {what}"),
+        "set spec.job.clientImage to an image with the server of the dump's version, or spec.job.verify.mode Checksum",
+    )
 }
 
 fn read(trial: &Trial<'_>, dump: &Kept) -> Result<Script, Failure> {
@@ -140,8 +153,8 @@ fn too_old(trial: &Trial<'_>, bin: &Path, what: &str) -> Failure {
     )
 }
 
-/// The server that is here can load such a dump.
-fn able(trial: &Trial<'_>, bin: &Path, needs: &Needs, alone: bool) -> Result<(), Failure> {
+/// The server that is here can load such a dump; gives its version.
+fn able(trial: &Trial<'_>, bin: &Path, needs: &Needs, alone: bool) -> Result<Option<u32>, Failure> {
     let by_hand = |why: &str, remedy: &str| Err(trial.unproven(why, remedy));
     if needs.connects {
         return by_hand(
@@ -163,7 +176,7 @@ fn able(trial: &Trial<'_>, bin: &Path, needs: &Needs, alone: bool) -> Result<(),
             bin,
             &format!("the dump is of pg_dump {made}"),
         )),
-        _ => Ok(()),
+        _ => Ok(version),
     }
 }
 
@@ -311,7 +324,7 @@ impl<'a> Cluster<'a> {
     }
 
     /// Loads it as a restore does: in one transaction that ends at the first error.
-    fn load(&self, dump: &Kept, needs: &Needs) -> Result<(), Failure> {
+    fn load(&self, dump: &Kept, needs: &Needs, same: bool) -> Result<(), Failure> {
         for role in &needs.roles {
             self.role(role)?;
         }
@@ -325,7 +338,7 @@ impl<'a> Cluster<'a> {
             let said = errors(&ended);
             match missing_role(&said) {
                 Some(role) => self.role(&role)?,
-                None => return Err(self.refused(needs, &ended, &said)),
+                None => return Err(self.refused((needs, same), &ended, &said)),
             }
         }
         Err(self.trial.unproven(
@@ -357,7 +370,7 @@ impl<'a> Cluster<'a> {
     }
 
     /// Why the dump did not load: by what it is, or by what this server is.
-    fn refused(&self, needs: &Needs, ended: &Ended, said: &str) -> Failure {
+    fn refused(&self, (needs, same): (&Needs, bool), ended: &Ended, said: &str) -> Failure {
         const OF_THE_SERVER: [&str; 12] = [
             "is not available",
             "extension control file",
@@ -391,6 +404,9 @@ impl<'a> Cluster<'a> {
                 &format!("the scratch server does not take the dump: {text}"),
                 "set spec.job.clientImage to an image whose PostgreSQL has what is missing, or spec.job.verify.mode Checksum",
             );
+        }
+        if !same {
+            return another(self.trial, &text);
         }
         self.trial.bad(&text)
     }
