@@ -52,6 +52,8 @@ pub mod reason {
     pub const SUCCEEDED: &str = "Succeeded";
     /// The newest run failed.
     pub const FAILED: &str = "Failed";
+    /// An active run has no running container, and somebody said why.
+    pub const RUN_PENDING: &str = "RunPending";
     /// Good by exit status alone: the image wrote no report.
     pub const EXIT_STATUS_ONLY: &str = "ExitStatusOnly";
     /// Creating a Job failed.

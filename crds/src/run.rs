@@ -14,6 +14,8 @@ pub const SPEC_ENV: &str = "BACKUP_SPEC";
 pub const SPEC_VERSION: i32 = 1;
 /// Longest message in status, in characters.
 pub const MAX_MESSAGE: usize = 512;
+/// [`Run::phase`] of a run whose container does not run yet, for the reason the run gives.
+pub const PENDING: &str = "Pending";
 /// Most artefacts a run lists.
 pub const MAX_ARTEFACTS: usize = 8;
 
@@ -143,7 +145,7 @@ pub struct Run {
     /// The end somebody asked for, written before the Job is deleted: Cancelled, Replaced, NeverStarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
-    /// Phase the runner reported last.
+    /// Phase the runner reported last; [`PENDING`] while something keeps the container from running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
     /// When the Job was created.

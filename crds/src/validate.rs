@@ -73,6 +73,7 @@ pub fn mysql_backup(spec: &MysqlBackupSpec) -> Vec<Problem> {
         found.push(Problem::new(path, e.to_string()));
     }
     bounds(spec, &mut found);
+    found.extend(arguments(spec).filter(|_| spec.image.is_none()));
     pod(&spec.volumes, &spec.volume_mounts, &mut found);
     metadata(spec.pod_metadata.as_ref(), &mut found);
     source(spec, &mut found);
@@ -104,6 +105,17 @@ pub fn mysql_backup(spec: &MysqlBackupSpec) -> Vec<Problem> {
         ));
     }
     found
+}
+
+/// Arguments beside our own runner, which is told everything by its spec: with others it does something
+/// else than a backup. For a spec that names no image; what image is the runner's, the operator knows.
+pub fn arguments(spec: &MysqlBackupSpec) -> Option<Problem> {
+    (!spec.args.is_empty()).then(|| {
+        Problem::new(
+            "spec.args",
+            "are arguments for an image of yours, and the operator's own runner makes no backup with them; remove spec.args (arguments of the dump client go into spec.source.extraArgs), or name your image in spec.image",
+        )
+    })
 }
 
 /// Every mistake of a Restore's spec that would keep it from running. The schema says most of them
@@ -492,6 +504,19 @@ fn has_url_password(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn o9_arguments_go_with_an_image_of_the_users() {
+        let paths = |spec: &str| -> Vec<String> {
+            let spec = serde_json::from_str(spec).expect(spec);
+            mysql_backup(&spec).into_iter().map(|p| p.path).collect()
+        };
+        let with = |more: &str| format!(r#"{{"schedule":"@daily"{more}}}"#);
+        assert_eq!(paths(&with(r#","args":["copy","/x"]"#)), ["spec.args"]);
+        assert_eq!(paths(&with(r#","args":[""]"#)), ["spec.args"]);
+        assert_eq!(paths(&with(r#","args":[]"#)), [""; 0]);
+        assert_eq!(paths(&with(r#","args":["x"],"image":"mine""#)), [""; 0]);
+    }
 
     #[test]
     fn a_restore_says_what_and_where_once() {

@@ -27,6 +27,7 @@ use crate::controller::{Kind, job_digest};
 use crate::engine::{EventSpec, JobDigest, Object, Plan, Seed, StartFailure, Step, Stranger};
 use crate::event;
 use crate::metrics::Write;
+use crate::ownership::is_controlled_by;
 
 /// Longest wait for the answer to one write. A write that took effect is met again by its name.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -217,7 +218,7 @@ async fn create(
     let params = post_params();
     match write(ctx, "create", "jobs", api.create(&params, &job)).await {
         Ok(job) => {
-            changes.jobs.extend(job_digest(&job));
+            changes.jobs.extend(own_job(target, &job));
             if let Some(slot) = seed.slot {
                 let skew = (ctx.clock.now() - slot).as_seconds_f64();
                 ctx.metrics.start_skew.observe(skew.max(0.0));
@@ -291,6 +292,13 @@ fn backoff(tries: u32) -> TimeDelta {
     TimeDelta::seconds((5_i64 << tries.saturating_sub(1).min(6)).min(300))
 }
 
+/// The Job as the plan knows it, if it is the object's.
+fn own_job(target: &Target<'_>, job: &Job) -> Option<JobDigest> {
+    is_controlled_by(&job.metadata, target.resource, target.object)
+        .then(|| job_digest(job))
+        .flatten()
+}
+
 async fn adopt(
     ctx: &Context,
     target: &Target<'_>,
@@ -300,18 +308,15 @@ async fn adopt(
 ) -> Result<(), ApplyError> {
     let api = jobs(ctx, target);
     let job = write(ctx, "get", "jobs", api.get(&seed.name)).await?;
-    let owner = job.metadata.owner_references.iter().flatten();
-    let mine = owner
-        .into_iter()
-        .any(|o| o.controller == Some(true) && o.uid == target.object.uid);
     let note = |key: &str| job.metadata.annotations.as_ref().and_then(|a| a.get(key));
     let same = match (seed.slot, &seed.request_id) {
         (Some(slot), _) => note(labels::SCHEDULED_AT).and_then(|t| parse_rfc3339(t)) == Some(slot),
         (None, Some(id)) => note(labels::REQUEST_ID) == Some(id),
         (None, None) => true,
     };
-    if mine && same {
-        changes.jobs.extend(job_digest(&job));
+    let mine = own_job(target, &job).filter(|_| same);
+    if let Some(mine) = mine {
+        changes.jobs.push(mine);
     } else {
         let message = format!("a Job named {} exists that is not this run's", seed.name);
         let mut failure = failure(target, seed, "NameTaken", &message, now);
@@ -376,6 +381,8 @@ async fn label(
         "uid": stranger.uid,
         "labels": {labels::OWNER_UID: target.object.uid},
         "annotations": {
+            labels::OWNER_KIND: target.object.kind,
+            labels::OWNER_NAME: target.object.name,
             labels::SCHEDULED_AT: stranger.scheduled_at,
             labels::TRIGGER: trigger.as_str(),
         },
@@ -390,7 +397,7 @@ async fn label(
     )
     .await
     {
-        Ok(job) => changes.jobs.extend(job_digest(&job)),
+        Ok(job) => changes.jobs.extend(own_job(target, &job)),
         // Gone, or another Job has the name by now.
         Err(error) if matches!(error.code(), Some(404 | 422)) => {}
         Err(error) => return Err(error),

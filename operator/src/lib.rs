@@ -17,6 +17,7 @@ pub mod lease;
 pub mod metrics;
 pub mod mysql_backup;
 mod observe;
+mod ownership;
 mod pods;
 pub mod policy;
 pub mod restore;

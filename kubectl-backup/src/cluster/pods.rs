@@ -3,6 +3,7 @@
 use futures::{AsyncBufReadExt, Stream, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{ListParams, LogParams};
 
@@ -28,6 +29,13 @@ pub(crate) struct LogOptions {
     pub(crate) timestamps: bool,
 }
 
+/// True if the Job of this name controls it.
+fn is_of_job(metadata: &ObjectMeta, job: &str) -> bool {
+    let owners = metadata.owner_references.as_deref().unwrap_or_default();
+    let owner = owners.iter().find(|o| o.controller == Some(true));
+    owner.is_some_and(|o| o.kind == "Job" && o.api_version.starts_with("batch/") && o.name == job)
+}
+
 impl Cluster {
     fn core<'a>(verb: &'a str, resource: &'a str, namespace: &'a str) -> Call<'a> {
         Call {
@@ -51,7 +59,8 @@ impl Cluster {
         }
     }
 
-    /// The pods of a Job, oldest first.
+    /// The pods that the Job controls, oldest first. The label alone proves nothing: anybody who may
+    /// make pods may write it.
     ///
     /// # Errors
     /// What the server refused.
@@ -63,6 +72,7 @@ impl Cluster {
             .await
             .map_err(|e| self.explain(&e, Self::core("list", "pods", namespace)))?
             .items;
+        pods.retain(|pod| is_of_job(&pod.metadata, job));
         pods.sort_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|t| t.0));
         Ok(pods)
     }

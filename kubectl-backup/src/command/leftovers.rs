@@ -121,9 +121,11 @@ async fn found(cluster: &Cluster, objects: &[Object], report: &mut Report) -> Ve
     let mut namespaces: Vec<String> = objects.iter().map(Object::namespace).collect();
     namespaces.sort();
     namespaces.dedup();
-    let owners: Vec<String> = objects.iter().map(Object::uid).collect();
     let mut all = vec![];
     for namespace in namespaces {
+        // What names an object of another namespace as its owner is not that object's.
+        let here = objects.iter().filter(|o| o.namespace() == namespace);
+        let owners: Vec<String> = here.map(Object::uid).collect();
         match cluster.foreign_jobs(&namespace, &owners).await {
             Ok(found) => all.extend(found),
             Err(error) => report.failed(Verdict::Open, "other operators' jobs", &error),

@@ -140,6 +140,9 @@ fn row(kind: &Kind, columns: &Columns<'_>, index: usize) -> Row {
             .unwrap_or_default(),
         event: Change::Added.word(),
     };
+    if running && row.reason == reason::RUN_PENDING {
+        row.result = "Pending".to_owned();
+    }
     row.status = status(&row, cell("suspend") == "true", running);
     row
 }
@@ -154,6 +157,7 @@ fn status(row: &Row, suspended: bool, running: bool) -> &'static str {
         | reason::UNREADABLE => "Invalid",
         reason::FOREIGN_CONTROLLER | reason::POLICY_DENIED => "Blocked",
         _ if suspended => "Suspended",
+        reason::RUN_PENDING if running => "Pending",
         _ if running => "Running",
         "" if row.result.is_empty() => "Pending",
         _ if row.schedule.is_empty() && !row.result.is_empty() => "Done",

@@ -151,6 +151,7 @@ pub(crate) fn outcome(run: &Run, now: DateTime<Utc>) -> String {
         RunResult::Skipped => format!("was skipped: {}", cause(run)),
         RunResult::Waiting => format!("is waiting: {}", cause(run)),
         RunResult::Running => match run.phase.as_deref() {
+            Some(crds::run::PENDING) => format!("is pending: {}", cause(run)),
             Some(phase) => format!("is running (phase {phase})"),
             None => "is running".to_owned(),
         },

@@ -175,6 +175,31 @@ Hint:          kubectl backup logs shop-2
     assert_eq!(asked("/log").query["container"], "backup");
 }
 
+/// The label of a Job's pods may be written by whoever may make pods: only its controller proves one.
+#[test]
+fn o2_a_pod_that_only_bears_the_jobs_label_is_not_shown() {
+    let fake = Fake::start();
+    whole(&fake);
+    let owner = |kind: &str, name: &str, controller: bool| json!([{"apiVersion": "batch/v1", "kind": kind, "name": name, "uid": "j", "controller": controller}]);
+    let owners = [
+        json!([]),
+        owner("Job", "shop-2", false),
+        owner("Job", "shop-3", true),
+        owner("CronJob", "shop-2", true),
+    ];
+    for (n, owners) in owners.iter().enumerate() {
+        let forged = json!({
+            "metadata": {"name": format!("forged-{n}"), "namespace": "prod", "creationTimestamp": "2027-01-01T00:00:00Z",
+                "labels": {"batch.kubernetes.io/job-name": "shop-2"}, "ownerReferences": owners},
+            "spec": {"containers": [{"name": "backup"}]},
+            "status": {"phase": "Succeeded"},
+        });
+        fake.pod(forged, "forged\n");
+    }
+    let ran = Config::new(&fake).run(&["describe", "shop"]).ok();
+    assert!(!ran.out.contains("forged"), "{}", ran.out);
+}
+
 #[test]
 fn what_may_not_be_read_is_a_line() {
     for (end, line) in [

@@ -333,7 +333,7 @@ async fn answered(shared: Shared, request: Request) -> Response {
         ),
         ["api", "v1", "namespaces", _, "pods"] => answer(
             200,
-            &json!({ "kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": world.pods }),
+            &json!({ "kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": of_job(&world.pods, &seen.query) }),
         ),
         ["api", "v1", "namespaces", _, "pods", name, "log"] => world
             .logs
@@ -649,4 +649,25 @@ fn watch(shared: &Shared, world: &World, namespace: Option<&str>, seen: &Seen) -
             std::future::ready(line)
         });
     Body::from_stream(lines).into_response()
+}
+
+/// Pods as the controller of the Job that is asked for makes them: it is their owner, unless they say
+/// who is.
+fn of_job(pods: &[Value], query: &HashMap<String, String>) -> Vec<Value> {
+    let label = "batch.kubernetes.io/job-name=";
+    let selector = query.get("labelSelector").map(String::as_str);
+    let job = selector.and_then(|s| s.strip_prefix(label));
+    let owned = |pod: &Value| {
+        let mut pod = pod.clone();
+        if pod["metadata"]["ownerReferences"].is_null() {
+            pod["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": "j", "controller": true,
+            }]);
+        }
+        pod
+    };
+    if job.is_none() {
+        return pods.to_vec();
+    }
+    pods.iter().map(owned).collect()
 }

@@ -423,12 +423,14 @@ fn observed(name: &str, uid: &str) -> crate::engine::Observed {
         jobs: vec![],
         pods: vec![],
         failures: vec![],
+        obstacles: vec![],
         foreign: None,
         strangers: vec![],
         installation: "backup-system/backup-operator".into(),
         rivals: BTreeMap::new(),
         room: crate::engine::Room::default(),
         live: true,
+        pods_live: true,
         leading_since: created,
     }
 }

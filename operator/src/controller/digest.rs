@@ -11,12 +11,13 @@ use crds::time::{from_k8s, parse_rfc3339};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::DynamicObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::kind::ManagedPaths;
 use crate::engine::{Ended, JobDigest, JobOutcome, Object, PodDigest, Stranger};
+use crate::ownership::{self, Key};
 
 /// Annotations whose prefix is ours, and only so long, are kept.
 const MAX_ANNOTATION: usize = MAX_VALUE;
@@ -76,8 +77,9 @@ impl Kept {
 }
 
 impl KeptMeta {
-    pub(crate) fn uid(&self) -> &str {
-        &self.uid
+    /// Its key among those of its kind and all others.
+    pub(crate) fn key(&self, kind: &str) -> Key {
+        ownership::key(kind, &self.namespace, &self.name, &self.uid)
     }
 
     pub(crate) fn namespace(&self) -> &str {
@@ -160,36 +162,11 @@ fn newest(managers: &[ManagedFieldsEntry], fields: &[&str]) -> Option<(DateTime<
     managers.iter().filter(owns).filter_map(write).max()
 }
 
-/// UID of the owner a Job or pod names by label.
-pub(crate) fn owner_of(meta: &ObjectMeta) -> Option<&str> {
-    meta.labels
-        .as_ref()?
-        .get(labels::OWNER_UID)
-        .map(String::as_str)
-}
-
 /// Annotations in which other programs note the slot of a Job.
 const OTHERS_SLOTS: [&str; 2] = [
     "batch.tutorial.kubebuilder.io/scheduled-at",
     "batch.kubernetes.io/cronjob-scheduled-timestamp",
 ];
-
-/// UID of the controlling owner, if it is of this group and kind.
-pub(crate) fn controlled_by<'a>(
-    meta: &'a ObjectMeta,
-    resources: &[ApiResource],
-) -> Option<&'a str> {
-    let owners = meta.owner_references.as_deref()?;
-    let owner = owners.iter().find(|o| o.controller == Some(true))?;
-    let group = owner
-        .api_version
-        .split_once('/')
-        .map_or("", |(group, _)| group);
-    let ours = resources
-        .iter()
-        .any(|r| r.kind == owner.kind && r.group == group);
-    ours.then_some(owner.uid.as_str())
-}
 
 /// Cuts a Job of another program.
 pub(crate) fn stranger(meta: &ObjectMeta) -> Option<Stranger> {
@@ -214,9 +191,7 @@ pub(crate) fn job(job: &Job) -> Option<JobDigest> {
             .map(String::as_str)
     };
     let slot = note(labels::SCHEDULED_AT).and_then(parse_rfc3339);
-    let request_id = note(labels::REQUEST_ID)
-        .filter(|id| is_id(id))
-        .map(Into::into);
+    let request_id = note(labels::REQUEST_ID).filter(|id| is_id(id));
     let trigger = note(labels::TRIGGER).and_then(Trigger::parse);
     let status = job.status.as_ref();
     let count = |n: Option<i32>| n.is_some_and(|n| n > 0);
@@ -229,7 +204,7 @@ pub(crate) fn job(job: &Job) -> Option<JobDigest> {
         } else {
             Trigger::Manual
         }),
-        request_id,
+        request_id: request_id.map(Into::into),
         action: note(labels::ACTION).map_or(Action::Backup, action),
         created: meta
             .creation_timestamp
@@ -237,6 +212,7 @@ pub(crate) fn job(job: &Job) -> Option<JobDigest> {
             .map(from_k8s)
             .unwrap_or_default(),
         started: status.and_then(|s| s.start_time.as_ref()).map(from_k8s),
+        suspended: job.spec.as_ref().and_then(|s| s.suspend) == Some(true),
         ran: status.is_some_and(|s| count(s.ready) || count(s.failed) || count(s.succeeded)),
         deleting: meta.deletion_timestamp.is_some(),
         outcome: outcome(job),
@@ -271,7 +247,7 @@ fn outcome(job: &Job) -> JobOutcome {
             "Failed" => {
                 return JobOutcome::Failed {
                     at,
-                    reason: condition.reason.as_deref().unwrap_or_default().into(),
+                    reason: clean(condition.reason.as_deref().unwrap_or_default(), 64).into(),
                     message: clean(condition.message.as_deref().unwrap_or_default(), 256).into(),
                 };
             }
@@ -284,8 +260,7 @@ fn outcome(job: &Job) -> JobOutcome {
 /// Cuts a pod of a Job.
 pub(crate) fn pod(pod: &Pod) -> Option<PodDigest> {
     let meta = &pod.metadata;
-    let owners = meta.owner_references.as_deref().unwrap_or_default();
-    let job = owners.iter().find(|o| o.kind == "Job")?;
+    let job = ownership::job_of(meta)?;
     let status = pod.status.as_ref();
     let containers = status
         .and_then(|s| s.container_statuses.as_deref())
@@ -303,7 +278,7 @@ pub(crate) fn pod(pod: &Pod) -> Option<PodDigest> {
     Some(PodDigest {
         name: meta.name.as_deref()?.into(),
         uid: meta.uid.as_deref()?.into(),
-        job_uid: job.uid.as_str().into(),
+        job_uid: job.into(),
         created: meta
             .creation_timestamp
             .as_ref()
@@ -311,9 +286,29 @@ pub(crate) fn pod(pod: &Pod) -> Option<PodDigest> {
             .unwrap_or_default(),
         started: running || ran.is_some(),
         trouble: trouble(pod, before.iter().chain(container)),
+        held: held(pod, containers),
         ended: ran.or(failed),
         gone: false,
     })
+}
+
+/// The containers that still run although the backup's has come to its end.
+fn held(pod: &Pod, containers: &[ContainerStatus]) -> Option<Box<str>> {
+    let never = pod.spec.as_ref()?.restart_policy.as_deref() == Some("Never");
+    let ends = |c: &ContainerStatus| c.state.as_ref()?.terminated.as_ref().map(|t| t.exit_code);
+    let (ours, others): (Vec<_>, Vec<_>) =
+        containers.iter().partition(|c| c.name == labels::CONTAINER);
+    let code = ends(ours.first()?)?;
+    // It would be started again.
+    if code != 0 && !never {
+        return None;
+    }
+    let names: Vec<&str> = others
+        .iter()
+        .filter(|c| ends(c).is_none())
+        .map(|c| c.name.as_str())
+        .collect();
+    (!names.is_empty()).then(|| clean(&names.join(", "), 128).into())
 }
 
 /// The newest end of the container: its state, else the state before the restart.
@@ -370,7 +365,7 @@ mod tests {
     fn cut(init: Value, main: Value) -> PodDigest {
         let status = |name: &str, state: Value| json!({"name": name, "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": state});
         let found = json!({
-            "metadata": {"name": "p", "uid": "u", "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j1"}]},
+            "metadata": {"name": "p", "uid": "u", "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j1", "controller": true}]},
             "status": {
                 "initContainerStatuses": [status(labels::COPY_CONTAINER, init)],
                 "containerStatuses": [status(labels::CONTAINER, main)],

@@ -126,6 +126,8 @@ mod tests {
             },
             wake: None,
             needs_live: false,
+            needs_pods: false,
+            looks: vec![],
         }
     }
 

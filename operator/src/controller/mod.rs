@@ -5,6 +5,7 @@ pub(crate) mod crash;
 mod digest;
 mod kind;
 mod limits;
+mod looks;
 #[cfg(test)]
 mod panics;
 mod queue;
@@ -31,13 +32,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
+use self::digest::Kept;
 pub use self::kind::{Endpoint, Kind, KindCondition, ManagedPaths};
 use self::queue::{Key, Priority, Queue};
 use self::store::{SharedStore, Store, View};
 use crate::answers::MOST;
 use crate::apply::{self, ApplyError, Changes, Target, chain};
 use crate::context::Context;
-use crate::engine::{self, Limit, Object, Observed, Room, Seed};
+use crate::engine::{self, Limit, Look, Object, Observed, Room, Seed};
 use crate::guard::{self, Task};
 use crate::metrics::Outcome;
 use crate::observe::{self, ObserveError};
@@ -50,7 +52,7 @@ const LARGE: usize = 32 * 1024;
 const LARGE_AT_ONCE: usize = 4;
 
 /// Most often that a reconcile is repeated within itself.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 4;
 
 /// Conflicts in a row that are tried again at once.
 const QUICK_RETRIES: u32 = 5;
@@ -63,6 +65,7 @@ pub struct Controller {
     store: SharedStore,
     queue: Arc<Queue>,
     limits: limits::Limits,
+    looks: looks::Looks,
     rivals: rivals::Rivals,
     /// Places for large objects in work.
     large: tokio::sync::Semaphore,
@@ -98,6 +101,7 @@ impl Controller {
             store: Arc::new(Store::default()),
             queue: Arc::new(Queue::default()),
             limits: limits::Limits::default(),
+            looks: looks::Looks::default(),
             rivals: rivals::Rivals::default(),
             large: tokio::sync::Semaphore::new(LARGE_AT_ONCE),
             unsynced: tokio::sync::watch::Sender::new(None),
@@ -205,7 +209,7 @@ impl Controller {
             kind = Empty,
             namespace = Empty,
             name = Empty,
-            uid = %key
+            uid = key.rsplit('/').next()
         );
         let turn = async {
             let work = self.reconcile(key);
@@ -262,8 +266,13 @@ impl Controller {
         self.queue.wake_by(key, self.ctx.clock.now() + wait);
     }
 
-    fn object_gone(&self, uid: &str) {
-        let key = self.store.remove_object(uid);
+    fn set_object(&self, kind: usize, kept: &Kept) -> (Key, bool) {
+        let key = kept.object.key(&self.resources[kind].kind);
+        self.store.set_object(&key, kind, kept)
+    }
+
+    fn object_gone(&self, key: &str) {
+        let key = self.store.remove_object(key);
         self.queue.forget(&key);
     }
 
@@ -277,7 +286,7 @@ impl Controller {
 
     /// Observes, plans, applies.
     async fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        let mut live = false;
+        let (mut live, mut pods_live) = (false, false);
         for _ in 0..ROUNDS {
             let since = self
                 .ctx
@@ -298,6 +307,7 @@ impl Controller {
             let observed = match self.observed(&view, live, since) {
                 Ok(mut observed) => {
                     observed.rivals = self.rivals.of(&self.ctx, &observed.status).await;
+                    observed.pods_live = pods_live;
                     observed
                 }
                 Err(problem) => return self.unreadable(&view, &problem, now).await,
@@ -306,6 +316,12 @@ impl Controller {
             if plan.needs_live {
                 self.read_live(key, &view, &observed).await?;
                 live = true;
+            }
+            if plan.needs_pods {
+                self.read_pods(key, &observed).await?;
+                pods_live = true;
+            }
+            if plan.needs_live || plan.needs_pods {
                 continue;
             }
             self.add_conditions(&view, &observed, &mut plan, now);
@@ -317,7 +333,8 @@ impl Controller {
                 return Ok(());
             };
             let changed = self.apply(key, &view, &observed, &plan, now).await?;
-            if changed {
+            let told = self.look(key, &observed, &plan.looks, now).await;
+            if changed || told {
                 self.queue.push(key.clone(), Priority::Follow);
             } else {
                 self.settle(key, &observed);
@@ -331,8 +348,8 @@ impl Controller {
     fn name_span(&self, view: &View) {
         let span = tracing::Span::current();
         span.record("kind", self.resources[view.kind].kind.as_str());
-        span.record("namespace", view.kept.namespace());
-        span.record("name", view.kept.name());
+        span.record("namespace", view.kept.object.namespace());
+        span.record("name", view.kept.object.name());
     }
 
     fn observed(&self, view: &View, live: bool, since: DateTime<Utc>) -> Result<Observed, String> {
@@ -367,7 +384,9 @@ impl Controller {
             jobs: view.jobs.clone(),
             pods: view.pods.clone(),
             failures: view.failures.clone(),
+            obstacles: view.obstacles.clone(),
             live,
+            pods_live: false,
             leading_since: since,
         })
     }
@@ -485,10 +504,51 @@ impl Controller {
         Ok(())
     }
 
+    /// Reads the pods of an object past every cache.
+    async fn read_pods(&self, key: &Key, observed: &Observed) -> Result<(), ObserveError> {
+        for pod in observe::live_pods(&self.ctx, &observed.object).await? {
+            self.store.set_pod(key, pod);
+        }
+        Ok(())
+    }
+
+    /// Reads the events that may tell what keeps Jobs from starting. True if there is news. They are
+    /// read in turn, whatever the number of Jobs, and that they can't be read holds nothing up.
+    async fn look(
+        &self,
+        key: &Key,
+        observed: &Observed,
+        looks: &[Look],
+        now: DateTime<Utc>,
+    ) -> bool {
+        let mut news = false;
+        for look in looks {
+            let Some(_turn) = self.looks.turn(now) else {
+                self.queue.wake_by(key, now + looks::AGAIN);
+                break;
+            };
+            let found =
+                observe::warning(&self.ctx, &observed.object.namespace, &look.subject).await;
+            let words = found.unwrap_or_else(|error| {
+                tracing::info!(object = %key, error = %chain(&error), "events can't be read; what keeps a Job from starting is not shown");
+                None
+            });
+            let obstacle = look.found(&observed.obstacles, words, now);
+            self.queue.wake_by(key, now + looks::AGAIN);
+            news |= self.store.set_obstacle(key, obstacle);
+        }
+        if looks.is_empty() && !observed.obstacles.is_empty() {
+            let waiting = observed.jobs.iter().filter(|j| j.is_active());
+            let waiting: HashSet<&str> = waiting.map(|j| &*j.uid).collect();
+            self.store.begun(key, &waiting);
+        }
+        news
+    }
+
     fn take_object(&self, kind: usize, mut object: DynamicObject) {
         self.kinds[kind].prepare(&mut object);
         if let Some(kept) = digest::object(object, self.kinds[kind].managed_paths()) {
-            self.store.set_object(kind, &kept);
+            self.set_object(kind, &kept);
         }
     }
 
@@ -512,7 +572,7 @@ impl Controller {
         };
         let mut changes = Changes::default();
         let result = apply::apply(&self.ctx, &target, plan, now, &mut changes).await;
-        let changed = self.take(key, view.kind, &observed.object.namespace, changes);
+        let changed = self.take(key, view.kind, changes);
         if let Err(error) = &result
             && error.code() == Some(409)
         {
@@ -522,11 +582,11 @@ impl Controller {
         Ok(changed)
     }
 
-    fn take(&self, key: &Key, kind: usize, namespace: &str, changes: Changes) -> bool {
+    fn take(&self, key: &Key, kind: usize, changes: Changes) -> bool {
         let mut changed = false;
         for job in changes.jobs {
             self.store.clear_failure(key, &job.name);
-            changed |= self.store.set_job(key, namespace, job).1;
+            changed |= self.store.set_job(key, job).1;
         }
         for uid in changes.deleted {
             self.store.job_deleting(key, &uid);

@@ -144,7 +144,8 @@ async fn o1_a_panic_costs_one_turn_of_one_object_which_is_tried_later_each_time(
     assert!(text.contains(line));
     // Once it is mended, it works.
     armed.store(false, Ordering::SeqCst);
-    let key: Key = trap["metadata"]["uid"].as_str().unwrap().into();
+    let uid = trap["metadata"]["uid"].as_str().unwrap();
+    let key = crate::ownership::key("MysqlBackup", "default", "trap", uid);
     controller.queue.push(key, Priority::Due);
     while let Some(key) = controller.queue.try_next() {
         controller.turn(&key).await;

@@ -2,13 +2,12 @@
 //! worker at a time, with one wake-up an object.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 use tokio::sync::Notify;
 
-/// UID of the object.
-pub(crate) type Key = Arc<str>;
+pub(crate) use crate::ownership::Key;
 
 /// What goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

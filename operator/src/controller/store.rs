@@ -4,11 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crds::status::MAX_OPEN_RUNS;
+
 use super::digest::Kept;
 use super::queue::Key;
 use super::text::{Desk, Text};
-use crate::engine::{JobDigest, PodDigest, StartFailure, Stranger};
+use crate::engine::{JobDigest, Obstacle, PodDigest, StartFailure, Stranger};
 use crate::metrics::{Live, Series};
+use crate::ownership;
 
 /// One object and what belongs to it.
 #[derive(Debug, Default)]
@@ -16,10 +19,11 @@ struct Entry {
     /// Index of the kind and the object; Jobs may be seen before it.
     object: Option<(usize, Text)>,
     resource_version: Box<str>,
-    namespace: Box<str>,
     jobs: Vec<JobDigest>,
     pods: Vec<PodDigest>,
     failures: Vec<StartFailure>,
+    /// What events said of Jobs that do not start.
+    obstacles: Vec<Obstacle>,
     strangers: Vec<Stranger>,
     /// CronJobs that act on the object: UID and name.
     cron_jobs: Vec<(Box<str>, Box<str>)>,
@@ -38,10 +42,6 @@ fn append<T>(list: &mut Vec<T>, item: T) {
 }
 
 impl Entry {
-    fn is_in(&self, scope: Option<&str>) -> bool {
-        scope.is_none_or(|namespace| *self.namespace == *namespace)
-    }
-
     fn is_empty(&self) -> bool {
         let none = self.jobs.is_empty() && self.pods.is_empty();
         none && self.object.is_none() && self.strangers.is_empty() && self.cron_jobs.is_empty()
@@ -56,6 +56,7 @@ pub(crate) struct View {
     pub(crate) jobs: Vec<JobDigest>,
     pub(crate) pods: Vec<PodDigest>,
     pub(crate) failures: Vec<StartFailure>,
+    pub(crate) obstacles: Vec<Obstacle>,
     pub(crate) strangers: Vec<Stranger>,
     /// Names of CronJobs that act on the object.
     pub(crate) cron_jobs: Vec<Box<str>>,
@@ -80,11 +81,11 @@ impl Store {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn entry<T>(&self, uid: &str, change: impl FnOnce(&mut Entry) -> T) -> (Key, T) {
+    fn entry<T>(&self, key: &str, change: impl FnOnce(&mut Entry) -> T) -> (Key, T) {
         let mut entries = self.lock();
-        let key = match entries.get_key_value(uid) {
+        let key = match entries.get_key_value(key) {
             Some((key, _)) => key.clone(),
-            None => Key::from(uid),
+            None => Key::from(key),
         };
         let entry = entries.entry(key.clone()).or_default();
         let result = change(entry);
@@ -96,22 +97,21 @@ impl Store {
 
     /// Takes an object in, unless what is there is newer. True if anything but our own write's
     /// echo is new.
-    pub(crate) fn set_object(&self, kind: usize, kept: &Kept) -> (Key, bool) {
-        self.entry(kept.uid(), |entry| {
+    pub(crate) fn set_object(&self, key: &str, kind: usize, kept: &Kept) -> (Key, bool) {
+        self.entry(key, |entry| {
             let newer = is_newer(&kept.resource_version, &entry.resource_version);
             if entry.object.is_some() && !newer {
                 return false;
             }
             entry.resource_version = kept.resource_version.as_str().into();
-            entry.namespace = kept.namespace().into();
             let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
             let before = entry.object.take().map_or(0, |(_, text)| text.len());
             let text = desk
                 .write(kept)
-                .filter(|text| self.fits(kept.namespace(), before, text.len()));
+                .filter(|text| self.fits(kept.object.namespace(), before, text.len()));
             let text = text.or_else(|| {
                 let text = desk.write(&kept.too_large("namespace"))?;
-                self.fits(kept.namespace(), 0, text.len());
+                self.fits(kept.object.namespace(), 0, text.len());
                 Some(text)
             });
             entry.object = text.map(|text| (kind, text));
@@ -144,10 +144,10 @@ impl Store {
     }
 
     /// Removes an object; its Jobs stay until they are gone.
-    pub(crate) fn remove_object(&self, uid: &str) -> Key {
-        self.entry(uid, |entry| {
+    pub(crate) fn remove_object(&self, key: &str) -> Key {
+        self.entry(key, |entry| {
             if let Some((_, text)) = entry.object.take() {
-                self.fits(&entry.namespace, text.len(), 0);
+                self.fits(ownership::namespace(key), text.len(), 0);
             }
             entry.resource_version = Box::default();
             entry.failures = Vec::new();
@@ -156,12 +156,9 @@ impl Store {
         .0
     }
 
-    /// Takes a Job in. True if it is news.
-    pub(crate) fn set_job(&self, uid: &str, namespace: &str, job: JobDigest) -> (Key, bool) {
-        self.entry(uid, |entry| {
-            if entry.namespace.is_empty() {
-                entry.namespace = namespace.into();
-            }
+    /// Takes a Job in. True if it is news of an object that is known.
+    pub(crate) fn set_job(&self, key: &str, job: JobDigest) -> (Key, bool) {
+        self.entry(key, |entry| {
             match entry.jobs.iter_mut().find(|j| j.uid == job.uid) {
                 // A late event of before its deletion or end is no news.
                 Some(old) if old.deleting && !job.deleting => return false,
@@ -171,19 +168,23 @@ impl Store {
                 None => append(&mut entry.jobs, job),
             }
             entry.jobs.shrink_to_fit();
-            true
+            entry.object.is_some()
         })
     }
 
-    /// Removes a Job.
-    pub(crate) fn remove_job(&self, uid: &str, job_uid: &str) -> Key {
-        self.entry(uid, |entry| entry.jobs.retain(|j| *j.uid != *job_uid))
-            .0
+    /// Removes a Job. True if it was there.
+    pub(crate) fn remove_job(&self, key: &str, job_uid: &str) -> (Key, bool) {
+        self.entry(key, |entry| {
+            let before = entry.jobs.len();
+            entry.jobs.retain(|j| *j.uid != *job_uid);
+            entry.obstacles.retain(|o| *o.job_uid != *job_uid);
+            entry.jobs.len() < before
+        })
     }
 
     /// Marks a Job whose deletion was answered.
-    pub(crate) fn job_deleting(&self, uid: &str, job_uid: &str) {
-        self.entry(uid, |entry| {
+    pub(crate) fn job_deleting(&self, key: &str, job_uid: &str) {
+        self.entry(key, |entry| {
             if let Some(job) = entry.jobs.iter_mut().find(|j| *j.uid == *job_uid) {
                 job.deleting = true;
             }
@@ -191,8 +192,8 @@ impl Store {
     }
 
     /// Takes a pod in; what an earlier state of it said of its end is kept. True if it is news.
-    pub(crate) fn set_pod(&self, uid: &str, mut pod: PodDigest) -> (Key, bool) {
-        self.entry(uid, |entry| {
+    pub(crate) fn set_pod(&self, key: &str, mut pod: PodDigest) -> (Key, bool) {
+        self.entry(key, |entry| {
             match entry.pods.iter_mut().find(|p| p.uid == pod.uid) {
                 Some(old) => {
                     pod.started |= old.started;
@@ -210,22 +211,46 @@ impl Store {
     }
 
     /// A pod is gone; what it said is kept until [`Store::settle`].
-    pub(crate) fn pod_gone(&self, uid: &str, mut pod: PodDigest) -> Key {
+    pub(crate) fn pod_gone(&self, key: &str, mut pod: PodDigest) -> Key {
         pod.gone = true;
-        self.set_pod(uid, pod).0
+        self.set_pod(key, pod).0
+    }
+
+    /// Drops what events said of Jobs that have begun.
+    pub(crate) fn begun(&self, key: &str, waiting: &HashSet<&str>) {
+        self.entry(key, |entry| {
+            entry.obstacles.retain(|o| waiting.contains(&*o.job_uid));
+            entry.obstacles.shrink_to_fit();
+        });
     }
 
     /// Drops pods whose Job is neither open nor awaited.
-    pub(crate) fn settle(&self, uid: &str, open: &HashSet<&str>) {
-        self.entry(uid, |entry| {
+    pub(crate) fn settle(&self, key: &str, open: &HashSet<&str>) {
+        self.entry(key, |entry| {
             entry.pods.retain(|p| open.contains(&*p.job_uid));
             entry.pods.shrink_to_fit();
         });
     }
 
+    /// Notes what events said of a Job; what they said before is replaced. True if it is news.
+    pub(crate) fn set_obstacle(&self, key: &str, obstacle: Obstacle) -> bool {
+        self.entry(key, |entry| {
+            let known = entry.jobs.iter().any(|j| j.uid == obstacle.job_uid);
+            let same = |o: &Obstacle| o.job_uid == obstacle.job_uid;
+            let before = entry.obstacles.iter().find(|o| same(o));
+            let news = before.and_then(|b| b.words.as_ref()) != obstacle.words.as_ref();
+            entry.obstacles.retain(|o| !same(o));
+            if known {
+                append(&mut entry.obstacles, obstacle);
+            }
+            news && known
+        })
+        .1
+    }
+
     /// Notes a start that failed; an older one of the name is replaced.
-    pub(crate) fn set_failure(&self, uid: &str, failure: StartFailure) {
-        self.entry(uid, |entry| {
+    pub(crate) fn set_failure(&self, key: &str, failure: StartFailure) {
+        self.entry(key, |entry| {
             entry.failures.retain(|f| f.name != failure.name);
             entry.failures.push(failure);
             let surplus = entry.failures.len().saturating_sub(8);
@@ -234,29 +259,21 @@ impl Store {
     }
 
     /// Forgets the failure of a name.
-    pub(crate) fn clear_failure(&self, uid: &str, name: &str) {
-        self.entry(uid, |entry| {
+    pub(crate) fn clear_failure(&self, key: &str, name: &str) {
+        self.entry(key, |entry| {
             entry.failures.retain(|f| f.name != name || f.taken)
         });
     }
 
     /// Replaces the Jobs of an object by what a live list said.
-    pub(crate) fn set_jobs(&self, uid: &str, mut jobs: Vec<JobDigest>) {
+    pub(crate) fn set_jobs(&self, key: &str, mut jobs: Vec<JobDigest>) {
         jobs.shrink_to_fit();
-        self.entry(uid, |entry| entry.jobs = jobs);
+        self.entry(key, |entry| entry.jobs = jobs);
     }
 
     /// Notes a Job the object owns that does not carry our label. True if it is news.
-    pub(crate) fn set_stranger(
-        &self,
-        uid: &str,
-        namespace: &str,
-        stranger: Stranger,
-    ) -> (Key, bool) {
-        self.entry(uid, |entry| {
-            if entry.namespace.is_empty() {
-                entry.namespace = namespace.into();
-            }
+    pub(crate) fn set_stranger(&self, key: &str, stranger: Stranger) -> (Key, bool) {
+        self.entry(key, |entry| {
             let news = !entry.strangers.contains(&stranger);
             entry.strangers.retain(|s| s.uid != stranger.uid);
             append(&mut entry.strangers, stranger);
@@ -265,8 +282,8 @@ impl Store {
     }
 
     /// Forgets such a Job. True if it was known.
-    pub(crate) fn remove_stranger(&self, uid: &str, job_uid: &str) -> (Key, bool) {
-        self.entry(uid, |entry| {
+    pub(crate) fn remove_stranger(&self, key: &str, job_uid: &str) -> (Key, bool) {
+        self.entry(key, |entry| {
             let before = entry.strangers.len();
             entry.strangers.retain(|s| *s.uid != *job_uid);
             entry.strangers.len() < before
@@ -276,15 +293,11 @@ impl Store {
     /// Notes a CronJob that acts on the object, or that it does no more. True if it is news.
     pub(crate) fn set_cron_job(
         &self,
-        uid: &str,
-        namespace: &str,
+        key: &str,
         cron_job: (&str, &str),
         acts: bool,
     ) -> (Key, bool) {
-        self.entry(uid, |entry| {
-            if entry.namespace.is_empty() {
-                entry.namespace = namespace.into();
-            }
+        self.entry(key, |entry| {
             let known = entry.cron_jobs.iter().any(|(u, _)| **u == *cron_job.0);
             entry.cron_jobs.retain(|(u, _)| **u != *cron_job.0);
             if acts {
@@ -298,7 +311,7 @@ impl Store {
     pub(crate) fn others(&self, scope: Option<&str>, cron_jobs: bool) -> Vec<(Key, Box<str>)> {
         let entries = self.lock();
         let mut found = vec![];
-        for (key, entry) in entries.iter().filter(|(_, e)| e.is_in(scope)) {
+        for (key, entry) in entries.iter().filter(|(k, _)| is_in(k, scope)) {
             let uids: Vec<Box<str>> = if cron_jobs {
                 entry.cron_jobs.iter().map(|(uid, _)| uid.clone()).collect()
             } else {
@@ -320,6 +333,7 @@ impl Store {
             jobs: entry.jobs.clone(),
             pods: entry.pods.clone(),
             failures: entry.failures.clone(),
+            obstacles: entry.obstacles.clone(),
             strangers: entry.strangers.clone(),
             cron_jobs: entry
                 .cron_jobs
@@ -329,7 +343,7 @@ impl Store {
         })
     }
 
-    /// UIDs of all objects.
+    /// Keys of all objects.
     pub(crate) fn keys(&self) -> Vec<Key> {
         let entries = self.lock();
         let known = entries.iter().filter(|(_, e)| e.object.is_some());
@@ -364,18 +378,20 @@ impl Store {
         Some((series, live))
     }
 
-    /// UIDs of all objects of a kind in a scope.
+    /// Keys of all objects of a kind in a scope.
     pub(crate) fn objects(&self, kind: usize, scope: Option<&str>) -> Vec<Key> {
         let entries = self.lock();
         let of_kind = |e: &Entry| e.object.as_ref().is_some_and(|(k, _)| *k == kind);
-        let all = entries.iter().filter(|(_, e)| of_kind(e) && e.is_in(scope));
+        let all = entries
+            .iter()
+            .filter(|(k, e)| of_kind(e) && is_in(k, scope));
         all.map(|(k, _)| k.clone()).collect()
     }
 
     /// Owners and UIDs of all Jobs in a scope.
     pub(crate) fn jobs(&self, scope: Option<&str>) -> Vec<(Key, Box<str>)> {
         let entries = self.lock();
-        let all = entries.iter().filter(|(_, e)| e.is_in(scope));
+        let all = entries.iter().filter(|(k, _)| is_in(k, scope));
         all.flat_map(|(k, e)| e.jobs.iter().map(move |j| (k.clone(), j.uid.clone())))
             .collect()
     }
@@ -383,19 +399,21 @@ impl Store {
     /// Owners and all pods not known to be gone in a scope.
     pub(crate) fn pods(&self, scope: Option<&str>) -> Vec<(Key, PodDigest)> {
         let entries = self.lock();
-        let all = entries.iter().filter(|(_, e)| e.is_in(scope));
+        let all = entries.iter().filter(|(k, _)| is_in(k, scope));
         let pods = all.flat_map(|(k, e)| e.pods.iter().map(move |p| (k.clone(), p.clone())));
         pods.filter(|(_, p)| !p.gone).collect()
     }
 
-    /// Runs that are active now: in all and in a namespace.
+    /// Runs that are active now: in all and in a namespace. Only objects that are there have runs,
+    /// and none has more than may be open, whatever Jobs somebody made in its name.
     pub(crate) fn active_runs(&self, namespace: &str) -> (usize, usize) {
         let entries = self.lock();
         let (mut all, mut here) = (0, 0);
-        for entry in entries.values() {
-            let active = entry.jobs.iter().filter(|j| j.is_run()).count();
+        for (key, entry) in entries.iter().filter(|(_, e)| e.object.is_some()) {
+            let active = entry.jobs.iter().filter(|j| j.takes_a_place()).count();
+            let active = active.min(MAX_OPEN_RUNS);
             all += active;
-            here += if *entry.namespace == *namespace {
+            here += if ownership::namespace(key) == namespace {
                 active
             } else {
                 0
@@ -412,18 +430,8 @@ impl Store {
     }
 }
 
-impl Kept {
-    pub(crate) fn uid(&self) -> &str {
-        self.object.uid()
-    }
-
-    pub(crate) fn namespace(&self) -> &str {
-        self.object.namespace()
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        self.object.name()
-    }
+fn is_in(key: &str, scope: Option<&str>) -> bool {
+    scope.is_none_or(|namespace| ownership::namespace(key) == namespace)
 }
 
 /// Resource versions are numbers in every API server there is; others count as newer.
@@ -467,8 +475,22 @@ mod tests {
         .unwrap()
     }
 
-    fn is_stub(store: &Store, uid: &str) -> bool {
-        let view = store.view(&Key::from(uid)).unwrap();
+    fn at(namespace: &str, name: usize) -> Key {
+        ownership::key(
+            "MysqlBackup",
+            namespace,
+            &format!("o-{name}"),
+            &format!("{namespace}-{name}"),
+        )
+    }
+
+    fn put(store: &Store, namespace: &str, name: usize, version: usize, bytes: usize) {
+        let kept = kept(namespace, name, version, bytes);
+        store.set_object(&kept.object.key("MysqlBackup"), 0, &kept);
+    }
+
+    fn is_stub(store: &Store, namespace: &str, name: usize) -> bool {
+        let view = store.view(&at(namespace, name)).unwrap();
         view.kept.spec.is_null()
     }
 
@@ -479,25 +501,25 @@ mod tests {
         let each = 250_000;
         let fit = NAMESPACE / each;
         for n in 0..fit + 30 {
-            store.set_object(0, &kept("mallory", n, 1, each));
+            put(&store, "mallory", n, 1, each);
         }
         let used: usize = store.bytes.lock().unwrap()["mallory"];
         assert!(used <= NAMESPACE + 40 * STUB, "{used}");
-        assert!(!is_stub(&store, "mallory-3"));
-        let last = format!("mallory-{}", fit + 29);
-        assert!(is_stub(&store, &last));
-        store.set_object(0, &kept("alice", 1, 1, each));
-        assert!(!is_stub(&store, "alice-1"));
+        assert!(!is_stub(&store, "mallory", 3));
+        let last = fit + 29;
+        assert!(is_stub(&store, "mallory", last));
+        put(&store, "alice", 1, 1, each);
+        assert!(!is_stub(&store, "alice", 1));
         // What there is stays what it is, also when it changes without growing.
-        store.set_object(0, &kept("mallory", 3, 2, each));
-        assert!(!is_stub(&store, "mallory-3"));
+        put(&store, "mallory", 3, 2, each);
+        assert!(!is_stub(&store, "mallory", 3));
         for n in 0..40 {
-            store.remove_object(&format!("mallory-{n}"));
+            store.remove_object(&at("mallory", n));
         }
-        store.set_object(0, &kept("mallory", fit + 29, 2, each));
-        assert!(!is_stub(&store, &last));
+        put(&store, "mallory", fit + 29, 2, each);
+        assert!(!is_stub(&store, "mallory", last));
         for n in 40..fit + 30 {
-            store.remove_object(&format!("mallory-{n}"));
+            store.remove_object(&at("mallory", n));
         }
         assert!(!store.bytes.lock().unwrap().contains_key("mallory"));
     }

@@ -17,8 +17,8 @@ use kube::runtime::watcher::{self, Event, watcher};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
-use self::feeds::{CronJobs, Pods, References, Strangers};
-pub(super) use self::feeds::{Feed, Jobs, Objects};
+use self::feeds::References;
+pub(super) use self::feeds::{CronJobs, Feed, Jobs, Objects, Pods, Strangers};
 use super::Controller;
 use crate::apply::chain;
 use crate::guard::{self, Task};

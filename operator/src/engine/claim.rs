@@ -18,12 +18,7 @@ const LOOK: Duration = Duration::seconds(30);
 /// The plan of an installation that does not hold the claim; `None` for the holder.
 pub(super) fn claim(seen: &Observed, now: chrono::DateTime<chrono::Utc>) -> Option<Plan> {
     let me = &seen.installation;
-    let mut plan = Plan {
-        steps: vec![],
-        status: seen.status.clone(),
-        wake: None,
-        needs_live: false,
-    };
+    let mut plan = Plan::nothing(seen);
     let status = &mut plan.status;
     match seen.status.controller.as_ref() {
         Some(holder) if holder == me => return None,

@@ -3,7 +3,7 @@
 use crds::condition::{self, reason};
 use crds::report::clean;
 use crds::request::Action;
-use crds::run::{MAX_MESSAGE, Run, RunResult};
+use crds::run::{MAX_MESSAGE, PENDING, Run, RunResult};
 use crds::schedule::Schedule;
 use crds::validate;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -21,7 +21,13 @@ pub(super) fn set(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
         let run = |r: &&Run| r.job_uid.as_deref() == Some(&*j.uid) && !r.result.is_final();
         draft.status.runs.iter().any(|r| run(&r))
     };
-    let active = |j: &&super::JobDigest| j.action == Action::Backup && (j.is_active() || open(j));
+    let closed = |j: &super::JobDigest| {
+        let run = |r: &&Run| r.job_uid.as_deref() == Some(&*j.uid) && r.result.is_final();
+        draft.status.runs.iter().any(|r| run(&r))
+    };
+    let active = |j: &&super::JobDigest| {
+        j.action == Action::Backup && (j.is_active() && !closed(j) || open(j))
+    };
     draft.status.active = draft
         .seen
         .jobs
@@ -178,7 +184,19 @@ fn ready(draft: &mut Draft<'_>) {
         .into_iter()
         .flatten()
         .find(|c| c.status == "False");
+    let waits = |r: &&Run| !r.result.is_final() && r.phase.as_deref() == Some(PENDING);
+    let pending = draft.status.runs.iter().find(waits).map(|run| {
+        let message = format!("run {}: {}: {}", run.name, run.reason, run.message);
+        clean(&message, MAX_MESSAGE)
+    });
     match bad {
+        None if pending.is_some() => put(
+            draft,
+            condition::READY,
+            "False",
+            reason::RUN_PENDING,
+            pending.unwrap_or_default(),
+        ),
         Some(bad) => put(draft, condition::READY, "False", &bad.reason, bad.message),
         None if draft.seen.settings.suspend => put(
             draft,

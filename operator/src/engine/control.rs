@@ -8,7 +8,7 @@ use crds::time::{from_k8s, parse_rfc3339, to_k8s};
 
 use super::observed::{JobDigest, PodDigest};
 use super::plan::{Draft, Step};
-use super::{runs, slots};
+use super::{pending, runs, slots};
 
 /// Intent: the container was not running in time.
 pub(super) const NEVER_STARTED: &str = "NeverStarted";
@@ -121,9 +121,11 @@ impl super::Observed {
 pub(super) fn ends(draft: &mut Draft<'_>) {
     let seen = draft.seen;
     for job in seen.jobs.iter().filter(|j| j.is_active() && !j.deleting) {
-        let intended =
-            |r: &crds::run::Run| r.job_uid.as_deref() == Some(&*job.uid) && r.intent.is_some();
-        if seen.status.runs.iter().any(intended) {
+        // Somebody wants its end, or its outcome stands although another container goes on.
+        let ends = |r: &crds::run::Run| {
+            r.job_uid.as_deref() == Some(&*job.uid) && (r.intent.is_some() || r.result.is_final())
+        };
+        if seen.status.runs.iter().any(ends) {
             draft.steps.push(Step::DeleteJob {
                 name: job.name.to_string(),
                 uid: job.uid.to_string(),
@@ -159,25 +161,7 @@ fn startup(draft: &mut Draft<'_>, job: &JobDigest) {
         .find(|r| r.job_uid.as_deref() == uid && r.intent.is_none());
     let Some(run) = run else { return };
     let seconds = draft.seen.settings.startup_deadline;
-    let (reason, message) = pods
-        .iter()
-        .rev()
-        .find_map(|p| p.trouble.as_ref())
-        .map_or_else(
-            || {
-                (
-                    "NoPod".to_owned(),
-                    "no pod of the Job was running; look at its events with `kubectl describe job`"
-                        .to_owned(),
-                )
-            },
-            |(reason, message)| {
-                (
-                    super::outcome::named(reason, NEVER_STARTED),
-                    message.to_string(),
-                )
-            },
-        );
+    let (reason, message) = pending::cause_or_none(&draft.seen.obstacles, job, &pods);
     run.intent = Some(NEVER_STARTED.to_owned());
     run.reason = reason;
     run.message = clean(

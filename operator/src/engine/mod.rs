@@ -6,7 +6,7 @@
 //! in one patch that carries the resourceVersion the plan saw.
 //!
 //! # Assumptions
-//! Jobs are found by the owner's UID; names are fixed by owner and slot. What a plan decides is
+//! Jobs are those the object controls; names are fixed by owner and slot. What a plan decides is
 //! derived from Jobs and status alone, never from memory of an earlier plan.
 
 mod claim;
@@ -19,6 +19,7 @@ mod notices;
 mod observed;
 mod outcome;
 pub(crate) mod overdue;
+pub(crate) mod pending;
 mod plan;
 mod requests;
 mod runs;
@@ -34,5 +35,6 @@ pub use observed::{
     Ended, JobDigest, JobOutcome, Limit, Object, Observed, PodDigest, Room, Settings, Standing,
     StartFailure, Stranger,
 };
-pub(crate) use outcome::{Verdict, named, newest_end, of as verdict};
+pub(crate) use outcome::{NO_REPORT, Verdict, held, named, newest_end, of as verdict};
+pub use pending::{Look, Obstacle};
 pub use plan::{EventSpec, Plan, Seed, Step, plan};

@@ -250,7 +250,7 @@ fn begin(draft: &mut Draft<'_>, notice: &PendingNotice, name: String) {
 fn judge(draft: &mut Draft<'_>, notice: &PendingNotice, job: &JobDigest) {
     let seen = draft.seen;
     let pods: Vec<&PodDigest> = seen.pods.iter().filter(|p| p.job_uid == job.uid).collect();
-    match outcome::of(job, &pods, true, draft.now) {
+    match outcome::judge(draft, job, &pods, true) {
         Verdict::Open => {}
         Verdict::Await(until) => draft.wake_at(until),
         Verdict::Final(closing, _) if closing.result == RunResult::Succeeded => {

@@ -21,12 +21,14 @@ pub struct Observed {
     pub problems: Vec<Problem>,
     /// Its status as last read.
     pub status: ScheduleStatus,
-    /// Jobs that carry the object's UID.
+    /// Jobs of its namespace that it controls.
     pub jobs: Vec<JobDigest>,
     /// Pods of those Jobs.
     pub pods: Vec<PodDigest>,
     /// Starts that failed or were held back since the operator began, newest per name.
     pub failures: Vec<StartFailure>,
+    /// What events said of Jobs without a running container.
+    pub obstacles: Vec<super::Obstacle>,
     /// What other controllers do to this object's Jobs, in words.
     pub foreign: Option<String>,
     /// Jobs this object owns that do not carry our label.
@@ -39,6 +41,8 @@ pub struct Observed {
     pub room: Room,
     /// True if object and Jobs were read from the API server for this plan, past every cache.
     pub live: bool,
+    /// True if the pods were read likewise.
+    pub pods_live: bool,
     /// Since when this process may write. Older slots are decided on live reads alone.
     pub leading_since: DateTime<Utc>,
 }
@@ -131,6 +135,8 @@ pub struct JobDigest {
     pub created: DateTime<Utc>,
     /// `status.startTime`.
     pub started: Option<DateTime<Utc>>,
+    /// It is held back by `spec.suspend`.
+    pub suspended: bool,
     /// A pod of it is ready, has failed or has succeeded.
     pub ran: bool,
     /// It is being deleted, its pods may still run.
@@ -171,6 +177,11 @@ impl JobDigest {
         self.is_active() && self.action == Action::Backup
     }
 
+    /// True if it takes a place under `--max-active-runs`: one that is suspended has no pods.
+    pub fn takes_a_place(&self) -> bool {
+        self.is_run() && !self.suspended
+    }
+
     /// When it finished.
     pub fn finished(&self) -> Option<DateTime<Utc>> {
         match &self.outcome {
@@ -197,6 +208,8 @@ pub struct PodDigest {
     pub trouble: Option<(Box<str>, Box<str>)>,
     /// Its newest end of the backup container.
     pub ended: Option<Ended>,
+    /// Containers beside the backup's that still run although that one has come to its end.
+    pub held: Option<Box<str>>,
     /// It was deleted; what it said is kept until its run is final.
     pub gone: bool,
 }

@@ -9,9 +9,14 @@ use crds::time::{parse_rfc3339, to_k8s};
 
 use super::ledger::Closing;
 use super::observed::{Ended, JobDigest, JobOutcome, PodDigest};
+use super::plan::Draft;
 
 /// A finished Job's pod may be seen later than the Job; its report is waited for so long.
 const REPORT_GRACE: Duration = Duration::seconds(10);
+/// Other containers of a pod get so long to end after the backup's.
+const HELD_GRACE: Duration = Duration::seconds(10);
+/// Reason: our runner's container ended with status 0 and left no report.
+pub(crate) const NO_REPORT: &str = "NoReport";
 
 /// What is known of a run's end.
 #[derive(Debug, PartialEq)]
@@ -27,7 +32,7 @@ pub(crate) enum Verdict {
 /// The verdict on a run's Job.
 pub(crate) fn of(job: &JobDigest, pods: &[&PodDigest], own: bool, now: DateTime<Utc>) -> Verdict {
     let Some(at) = job.finished() else {
-        return Verdict::Open;
+        return of_held(pods, own, now);
     };
     let ended = newest_end(pods);
     let report = ended.and_then(|e| Report::parse(&e.message));
@@ -54,6 +59,62 @@ pub(crate) fn of(job: &JobDigest, pods: &[&PodDigest], own: bool, now: DateTime<
     Verdict::Final(closing, report.map(Box::new))
 }
 
+/// [`of`] for a plan. That our runner left no report is believed once its pods were read live.
+pub(super) fn judge(
+    draft: &mut Draft<'_>,
+    job: &JobDigest,
+    pods: &[&PodDigest],
+    own: bool,
+) -> Verdict {
+    let verdict = of(job, pods, own, draft.now);
+    let silent = own && matches!(verdict, Verdict::Final(_, None));
+    if silent && !draft.seen.pods_live {
+        draft.needs_pods = true;
+    }
+    verdict
+}
+
+/// The verdict on a Job that does not finish because another container of its pod does not end,
+/// such as a service mesh's: the end of the backup's own container and its report decide.
+fn of_held(pods: &[&PodDigest], own: bool, now: DateTime<Utc>) -> Verdict {
+    let alive = || pods.iter().filter(|p| !p.gone);
+    let Some(pod) = alive()
+        .filter(|p| p.held.is_some())
+        .max_by_key(|p| p.created)
+    else {
+        return Verdict::Open;
+    };
+    let Some(ended) = pod
+        .ended
+        .as_ref()
+        .filter(|_| alive().all(|p| p.ended.is_some()))
+    else {
+        return Verdict::Open;
+    };
+    let at = ended.at.unwrap_or(pod.created).min(now);
+    if now < at + HELD_GRACE {
+        return Verdict::Await(at + HELD_GRACE);
+    }
+    let report = Report::parse(&ended.message);
+    let closing = match &report {
+        Some(report) if report.good.is_some() => reported(report, at),
+        _ if ended.exit_code == 0 => by_exit_status(own, at),
+        _ => made("", "", Some(ended), pods, at),
+    };
+    Verdict::Final(closing, report.map(Box::new))
+}
+
+/// The containers that keep the Job's pod from its end, if there are any.
+pub(crate) fn held(pods: &[&PodDigest]) -> Option<String> {
+    let names = pods
+        .iter()
+        .filter(|p| !p.gone)
+        .find_map(|p| p.held.as_deref())?;
+    Some(format!(
+        "the pod did not end with the backup, because container {names} went on: the operator ends the Job. Make it a sidecar (an init container with restartPolicy Always), or keep it out of these pods (podMetadata, such as the label sidecar.istio.io/inject: \"false\")"
+    ))
+}
+
 /// The newest end among a Job's pods; one with a report is preferred.
 pub(crate) fn newest_end<'a>(pods: &[&'a PodDigest]) -> Option<&'a Ended> {
     let key = |e: &&Ended| (Report::parse(&e.message).is_some(), e.at);
@@ -78,14 +139,22 @@ fn reported(report: &Report, at: DateTime<Utc>) -> Closing {
 
 /// The Job is complete and nobody left a report.
 fn by_exit_status(own: bool, at: DateTime<Utc>) -> Closing {
-    let message = if own {
-        "the pod ended with status 0 and was gone before its report was read; what it stored was read back by the runner, size and checksum are in its log and manifest"
+    let (result, reason, message) = if own {
+        (
+            RunResult::Failed,
+            NO_REPORT,
+            "the container ended with status 0 and left no report, so nothing shows what it did; `kubectl backup runs --stored` shows what is in the store, `kubectl backup run-now` makes another one",
+        )
     } else {
-        "the container ended with status 0; its image writes no report, so nothing is known of what it stored"
+        (
+            RunResult::Succeeded,
+            EXIT_STATUS_ONLY,
+            "the container ended with status 0; its image writes no report, so nothing is known of what it stored",
+        )
     };
     Closing {
-        result: RunResult::Succeeded,
-        reason: EXIT_STATUS_ONLY.to_owned(),
+        result,
+        reason: reason.to_owned(),
         message: message.to_owned(),
         at,
     }

@@ -1,6 +1,8 @@
 //! The plan: one call a stage.
 
-use chrono::{DateTime, Utc};
+use std::borrow::Cow;
+
+use chrono::{DateTime, Duration, Utc};
 use crds::ScheduleStatus;
 use crds::report::{Endpoint, Report};
 use crds::request::{Action, Options};
@@ -8,8 +10,8 @@ use crds::run::{RunNotice, RunResult, Trigger};
 use crds::schedule::Schedule;
 
 use super::{
-    Observed, Stranger, claim, conditions, control, history, notices, requests, runs, slots, start,
-    verify,
+    JobDigest, Look, Observed, Stranger, claim, conditions, control, history, notices, requests,
+    runs, slots, start, verify,
 };
 
 /// What is to be done, as comparable data.
@@ -23,9 +25,25 @@ pub struct Plan {
     pub wake: Option<DateTime<Utc>>,
     /// Nothing else holds until object and Jobs are read live: observe again, then plan.
     pub needs_live: bool,
+    /// Likewise, until the pods are read live.
+    pub needs_pods: bool,
+    /// Events to be read after all writes: they may tell what keeps a Job from starting.
+    pub looks: Vec<Look>,
 }
 
 impl Plan {
+    /// A plan that changes nothing.
+    pub(super) fn nothing(seen: &Observed) -> Self {
+        Self {
+            steps: vec![],
+            status: seen.status.clone(),
+            wake: None,
+            needs_live: false,
+            needs_pods: false,
+            looks: vec![],
+        }
+    }
+
     /// How many backups it starts.
     #[must_use]
     pub fn starts(&self) -> usize {
@@ -146,6 +164,8 @@ pub(super) struct Draft<'a> {
     pub(super) steps: Vec<Step>,
     pub(super) wake: Option<DateTime<Utc>>,
     pub(super) needs_live: bool,
+    pub(super) needs_pods: bool,
+    pub(super) looks: Vec<Look>,
 }
 
 impl Draft<'_> {
@@ -178,6 +198,20 @@ impl Draft<'_> {
         }
     }
 
+    /// True if something has to be read live before anything is decided.
+    fn is_blind(&self) -> bool {
+        self.needs_live || self.needs_pods
+    }
+
+    /// Observe live first; nothing is decided.
+    fn again(&self) -> Plan {
+        Plan {
+            needs_live: self.needs_live,
+            needs_pods: self.needs_pods,
+            ..Plan::nothing(self.seen)
+        }
+    }
+
     /// True if nothing keeps runs from starting but suspension.
     pub(super) fn accepted(&self) -> bool {
         self.seen.problems.is_empty() && self.seen.foreign.is_none() && !self.seen.object.deleting
@@ -186,6 +220,7 @@ impl Draft<'_> {
 
 /// Decides everything. The same input gives the same plan.
 pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
+    let seen = &*believed(seen, now);
     let mut draft = Draft {
         seen,
         now,
@@ -193,6 +228,8 @@ pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
         steps: vec![],
         wake: None,
         needs_live: false,
+        needs_pods: false,
+        looks: vec![],
     };
     if let Some(plan) = claim::claim(seen, now).or_else(|| take_over(seen)) {
         return plan;
@@ -201,8 +238,8 @@ pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
     slots::first_sight(&mut draft);
     runs::match_jobs(&mut draft);
     runs::settle(&mut draft);
-    if draft.needs_live {
-        return again(seen);
+    if draft.is_blind() {
+        return draft.again();
     }
     slots::edits(&mut draft);
     control::suspension(&mut draft);
@@ -216,8 +253,8 @@ pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
             start::due(&mut draft, schedule.as_ref());
         }
     }
-    if draft.needs_live {
-        return again(seen);
+    if draft.is_blind() {
+        return draft.again();
     }
     notices::note(&mut draft, schedule.as_ref());
     history::prune(&mut draft);
@@ -230,7 +267,29 @@ pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
         status: draft.status,
         wake: draft.wake,
         needs_live: false,
+        needs_pods: false,
+        looks: draft.looks,
     }
+}
+
+/// How far clocks may differ.
+const SKEW: Duration = Duration::seconds(5);
+
+/// What was observed without Jobs of slots that are not due yet: nothing of ours makes them, so they
+/// say nothing of a slot. One whose run stands in status was made before the clock was set back.
+fn believed(seen: &Observed, now: DateTime<Utc>) -> Cow<'_, Observed> {
+    let latest = now.checked_add_signed(SKEW).unwrap_or(now);
+    let known = |job: &JobDigest| {
+        let mut runs = seen.status.runs.iter();
+        runs.any(|r| runs::same(r, job))
+    };
+    let false_one = |job: &JobDigest| job.slot.is_some_and(|slot| slot > latest) && !known(job);
+    if !seen.jobs.iter().any(false_one) {
+        return Cow::Borrowed(seen);
+    }
+    let mut fit = seen.clone();
+    fit.jobs.retain(|job| !false_one(job));
+    Cow::Owned(fit)
 }
 
 /// First sight of an object whose Jobs another program made: they are labelled before anything is
@@ -242,20 +301,8 @@ fn take_over(seen: &Observed) -> Option<Plan> {
     }
     Some(Plan {
         steps: seen.strangers.iter().cloned().map(Step::LabelJob).collect(),
-        status: seen.status.clone(),
-        wake: None,
-        needs_live: false,
+        ..Plan::nothing(seen)
     })
-}
-
-/// Observe live first; nothing is decided.
-fn again(seen: &Observed) -> Plan {
-    Plan {
-        steps: vec![],
-        status: seen.status.clone(),
-        wake: None,
-        needs_live: true,
-    }
 }
 
 /// The next slot, in status and as wake-up. While a Job is about to be created the time stays: it

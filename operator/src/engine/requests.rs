@@ -1,5 +1,6 @@
 //! Requests: one annotation each, echoed in status, then removed.
 
+use chrono::Duration;
 use crds::labels::REQUEST_PREFIX;
 use crds::report::{Report, clean};
 use crds::request::{Action, Request};
@@ -12,11 +13,12 @@ use super::ledger::{self, CANCELLED, Closing};
 use super::observed::{JobDigest, PodDigest};
 use super::outcome;
 use super::plan::{Draft, Step};
-use super::{start, verify};
+use super::{pending, runs, start, verify};
 
 /// Answers what is asked and carries on what was.
 pub(super) fn answer(draft: &mut Draft<'_>) {
     carry_on(draft);
+    end_jobs(draft);
     let seen = draft.seen;
     let mut answered = vec![];
     for (key, value) in &seen.object.annotations {
@@ -356,8 +358,8 @@ fn action_job(draft: &mut Draft<'_>, id: &str) -> Option<(RequestState, String)>
         .iter()
         .filter(|p| p.job_uid == job.uid)
         .collect();
-    match outcome::of(job, &pods, true, draft.now) {
-        outcome::Verdict::Open => None,
+    match outcome::judge(draft, job, &pods, true) {
+        outcome::Verdict::Open => not_started(draft, job, &pods),
         outcome::Verdict::Await(until) => {
             draft.wake_at(until);
             None
@@ -373,7 +375,54 @@ fn action_job(draft: &mut Draft<'_>, id: &str) -> Option<(RequestState, String)>
             } else {
                 RequestState::Failed
             };
-            Some((state, format!("{}: {}", closing.reason, closing.message)))
+            let held = outcome::held(&pods).filter(|_| job.is_active());
+            let held = held.map(|words| format!("; {words}")).unwrap_or_default();
+            Some((
+                state,
+                format!("{}: {}{held}", closing.reason, closing.message),
+            ))
+        }
+    }
+}
+
+/// What keeps the Job of an action from starting; it is given up like a run.
+fn not_started(
+    draft: &mut Draft<'_>,
+    job: &JobDigest,
+    pods: &[&PodDigest],
+) -> Option<(RequestState, String)> {
+    if !pending::waits(job, pods) {
+        return Some((RequestState::Running, String::new()));
+    }
+    let seconds = draft.seen.settings.startup_deadline;
+    let ends = runs::startup_ends(job, seconds);
+    if draft.now < ends || job.ran {
+        pending::watch(draft, job, pods);
+        draft.wake_at(ends.max(draft.now + Duration::seconds(1)));
+        let cause = pending::cause(&draft.seen.obstacles, job, pods);
+        let words = |(reason, message)| format!("not started: {reason}: {message}");
+        return Some((RequestState::Running, cause.map(words).unwrap_or_default()));
+    }
+    let (reason, message) = pending::cause_or_none(&draft.seen.obstacles, job, pods);
+    let message = format!("{reason}: not running within {seconds} s: {message}");
+    Some((RequestState::Failed, message))
+}
+
+/// Deletes Jobs of actions whose outcome stands in status though they go on: they never started, or
+/// another container of their pod does not end.
+fn end_jobs(draft: &mut Draft<'_>) {
+    let seen = draft.seen;
+    let closed =
+        |r: &RequestStatus| matches!(r.state, RequestState::Succeeded | RequestState::Failed);
+    let actions = |j: &&JobDigest| j.action != Action::Backup && j.is_active() && !j.deleting;
+    for job in seen.jobs.iter().filter(actions) {
+        let mut requests = seen.status.requests.iter().filter(|r| closed(r));
+        if requests.any(|r| Some(&*r.id) == job.request_id.as_deref()) {
+            draft.steps.push(Step::DeleteJob {
+                name: job.name.to_string(),
+                uid: job.uid.to_string(),
+                foreground: true,
+            });
         }
     }
 }

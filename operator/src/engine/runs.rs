@@ -3,13 +3,14 @@
 use chrono::{DateTime, Duration, Utc};
 use crds::report::{Report, clean};
 use crds::request::Action;
-use crds::run::{MAX_MESSAGE, Run, RunResult, Trigger};
+use crds::run::{MAX_MESSAGE, PENDING, Run, RunResult, Trigger};
 use crds::status::MAX_RUNS;
 use crds::time::{from_k8s, plus_seconds, to_k8s};
 
 use super::ledger::{self, Closing};
 use super::observed::{JobDigest, PodDigest};
 use super::outcome::{self, Verdict};
+use super::pending;
 use super::plan::Draft;
 use super::slots;
 use super::verify;
@@ -45,7 +46,7 @@ pub(super) fn match_jobs(draft: &mut Draft<'_>) {
 }
 
 /// True if the Job is this run's.
-fn same(run: &Run, job: &JobDigest) -> bool {
+pub(super) fn same(run: &Run, job: &JobDigest) -> bool {
     if let Some(uid) = &run.job_uid {
         return **uid == *job.uid;
     }
@@ -141,8 +142,12 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
 
 /// A run whose Job exists.
 fn judge(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDigest]) {
-    match outcome::of(job, pods, draft.seen.settings.own_image, draft.now) {
-        Verdict::Open => progress(&mut draft.status.runs[index], pods),
+    let own = draft.seen.settings.own_image;
+    match outcome::judge(draft, job, pods, own) {
+        Verdict::Open => {
+            progress(&mut draft.status.runs[index], pods);
+            pending::note(draft, index, job, pods);
+        }
         Verdict::Await(until) => draft.wake_at(until),
         Verdict::Final(mut closing, report) => {
             if let Some(report) = &report {
@@ -154,8 +159,12 @@ fn judge(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDiges
                 (None, Some(end)) => run.exit_code = Some(end.exit_code),
                 (None, None) => {}
             }
-            // A failing attempt was noted while the Job was active; its pod may be gone by now.
-            let noted = report.is_none() && pods.is_empty() && !run.reason.is_empty();
+            // What kept it from starting, or made an attempt fail, was noted while the Job was active;
+            // its pod may be gone by now, and why the Job ended is the effect.
+            let never =
+                run.phase.as_deref() == Some(PENDING) && outcome::newest_end(pods).is_none();
+            let silent = report.is_none() && (pods.is_empty() || never);
+            let noted = silent && !run.reason.is_empty();
             if let Some((reason, message)) =
                 intended(run).filter(|_| closing.result == RunResult::Failed)
             {
@@ -163,6 +172,13 @@ fn judge(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDiges
             } else if noted && closing.result == RunResult::Failed {
                 closing.reason.clone_from(&run.reason);
                 closing.message.clone_from(&run.message);
+            }
+            if let Some(words) = outcome::held(pods).filter(|_| job.is_active()) {
+                let run = &mut draft.status.runs[index];
+                let note = format!("run {}: {words}", run.name);
+                let subject = run.name.clone();
+                run.warnings.push(words);
+                draft.event(subject, "ContainerDidNotEnd", true, "Backup", note);
             }
             finish(draft, index, closing);
         }
@@ -210,6 +226,10 @@ fn vanished(draft: &mut Draft<'_>, index: usize, pods: &[&PodDigest]) {
     let (reason, message) = match (intended(run), report) {
         (_, Some(report)) if good => (outcome::named(&report.reason, "Completed"), report.message),
         (Some(intended), _) => intended,
+        (None, _) if run.phase.as_deref() == Some(PENDING) => (
+            run.reason.clone(),
+            format!("{}; its Job was deleted while it waited", run.message),
+        ),
         (None, _) => (
             JOB_DELETED.to_owned(),
             "the Job was deleted before its outcome was seen; run it again with `kubectl backup run-now`".to_owned(),

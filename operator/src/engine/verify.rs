@@ -12,6 +12,7 @@ use crds::time::to_k8s;
 
 use super::observed::{JobDigest, PodDigest};
 use super::outcome::{self, Verdict};
+use super::pending;
 use super::plan::{Draft, Seed, Step};
 use super::runs;
 use super::start::{self, Bar};
@@ -118,7 +119,7 @@ fn begin(draft: &mut Draft<'_>, index: usize, name: String) {
 fn judge(draft: &mut Draft<'_>, index: usize, job: &JobDigest) {
     let seen = draft.seen;
     let pods: Vec<&PodDigest> = seen.pods.iter().filter(|p| p.job_uid == job.uid).collect();
-    match outcome::of(job, &pods, true, draft.now) {
+    match outcome::judge(draft, job, &pods, true) {
         Verdict::Open => startup(draft, index, job, &pods),
         Verdict::Await(until) => draft.wake_at(until),
         Verdict::Final(closing, report) => {
@@ -141,16 +142,11 @@ fn startup(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDig
     let seconds = draft.seen.settings.startup_deadline;
     let ends = runs::startup_ends(job, seconds);
     if draft.now < ends {
+        pending::watch(draft, job, pods);
         return draft.wake_at(ends);
     }
-    let trouble = pods.iter().rev().find_map(|p| p.trouble.as_ref());
-    let (reason, message) = trouble.map_or(("NoPod", "no pod of its Job was running"), |t| {
-        (&*t.0, &*t.1)
-    });
-    let (reason, message) = (
-        outcome::named(reason, "NeverStarted"),
-        format!("not running within {seconds} s: {message}"),
-    );
+    let (reason, message) = pending::cause_or_none(&draft.seen.obstacles, job, pods);
+    let message = format!("not running within {seconds} s: {message}");
     finish(draft, index, None, &reason, message);
 }
 

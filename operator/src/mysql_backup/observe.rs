@@ -67,6 +67,9 @@ pub(super) fn is_own(spec: &MysqlBackupSpec, runner_image: &str) -> bool {
 /// Every mistake of the spec that keeps the object from running.
 pub(super) fn problems(spec: &MysqlBackupSpec, runner_image: &str) -> Vec<Problem> {
     let mut found = validate::mysql_backup(spec);
+    // Without an image they were looked at already.
+    let named = spec.image.is_some() && is_own(spec, runner_image);
+    found.extend(validate::arguments(spec).filter(|_| named));
     let client = spec.source.as_ref().and_then(|s| s.client_image.as_ref());
     if client.is_some() && !is_own(spec, runner_image) {
         found.push(Problem {
@@ -101,6 +104,19 @@ mod tests {
             paths(&with(r#""image":"mine","#)),
             ["spec.source.clientImage"]
         );
+    }
+
+    /// The operator's own image by its name is no image of the user's.
+    #[test]
+    fn o9_arguments_beside_the_runners_image_are_refused_once() {
+        let paths = |image: &str| -> Vec<String> {
+            let spec = format!(r#"{{"schedule":"@daily",{image}"args":["copy","/x"]}}"#);
+            let found = problems(&serde_json::from_str(&spec).unwrap(), "runner");
+            found.into_iter().map(|p| p.path).collect()
+        };
+        assert_eq!(paths(""), ["spec.args"]);
+        assert_eq!(paths(r#""image":"runner","#), ["spec.args"]);
+        assert_eq!(paths(r#""image":"mine","#), [""; 0]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use crds::labels;
 use crds::restore::Restore;
 use futures::StreamExt as _;
@@ -27,7 +28,7 @@ pub(crate) use self::observe::Observed;
 pub(crate) use self::plan::{Plan, Step};
 use crate::apply::{self, ApplyError, chain};
 use crate::context::Context;
-use crate::engine::StartFailure;
+use crate::engine::{Look, Obstacle, StartFailure};
 use crate::guard::{self, Task};
 use crate::observe::ObserveError;
 
@@ -56,6 +57,8 @@ pub(crate) struct Restores {
     ctx: Context,
     /// Starts that were refused, by UID.
     refused: Mutex<HashMap<String, StartFailure>>,
+    /// What events said of Jobs that do not start, by UID of the Restore.
+    obstacles: Mutex<HashMap<String, Obstacle>>,
     /// Failures in a row, by namespace and name.
     failures: Mutex<HashMap<String, u32>>,
 }
@@ -65,6 +68,7 @@ impl Restores {
         Self {
             ctx,
             refused: Mutex::default(),
+            obstacles: Mutex::default(),
             failures: Mutex::default(),
         }
     }
@@ -75,13 +79,17 @@ impl Restores {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Duration>, RestoreError> {
-        let known = |uid: &str| lock(&self.refused).get(uid).cloned();
+        let known = |uid: &str| {
+            let refused = lock(&self.refused).get(uid).cloned();
+            (refused, lock(&self.obstacles).get(uid).cloned())
+        };
         let Some(seen) = observe::observe(&self.ctx, namespace, name, known).await? else {
             return Ok(None);
         };
         let now = self.ctx.clock.now();
         let plan = plan::plan(&seen, now);
         let failure = apply::restore::apply(&self.ctx, &seen, &plan, now).await?;
+        let told = self.look(&seen, plan.look.as_ref(), now).await;
         let created = plan.steps.iter().any(|s| matches!(s, Step::Create(_)));
         let uid = &seen.object.uid;
         let refused = failure.is_some();
@@ -96,12 +104,34 @@ impl Restores {
         if let Some(phase) = plan.status.phase.filter(|p| ended && p.is_final()) {
             self.ctx.metrics.restored(phase.as_str());
         }
-        if created || refused {
+        if created || refused || told {
             return Ok(Some(Duration::from_secs(1)));
         }
         Ok(plan
             .wake
             .map(|at| (at - now).to_std().unwrap_or_default().max(TICK)))
+    }
+}
+
+impl Restores {
+    /// Reads the events that may tell what keeps the Job from starting. True if there is news. That
+    /// they can't be read holds nothing up.
+    async fn look(&self, seen: &Observed, look: Option<&Look>, now: DateTime<Utc>) -> bool {
+        let uid = &seen.object.uid;
+        if !matches!(seen.job, observe::Named::Ours(_))
+            || seen.status.phase.is_some_and(|p| p.is_final())
+        {
+            lock(&self.obstacles).remove(uid);
+        }
+        let Some(look) = look else { return false };
+        let found = crate::observe::warning(&self.ctx, &seen.object.namespace, &look.subject).await;
+        let words = found.unwrap_or_else(|error| {
+            tracing::info!(restore = %seen.object.name, namespace = %seen.object.namespace, error = %chain(&error), "events can't be read; what keeps the Job from starting is not shown");
+            None
+        });
+        let obstacle = look.found(seen.obstacle.as_slice(), words, now);
+        let before = lock(&self.obstacles).insert(uid.clone(), obstacle.clone());
+        before.and_then(|b| b.words) != obstacle.words
     }
 }
 

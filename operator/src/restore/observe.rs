@@ -22,8 +22,9 @@ use super::archive::{self, Archived};
 use crate::backup::storage_spec;
 use crate::context::Context;
 use crate::controller::{job_digest, pod_digest, too_large};
-use crate::engine::{JobDigest, Object, PodDigest, StartFailure};
+use crate::engine::{JobDigest, Object, Obstacle, PodDigest, StartFailure};
 use crate::observe::{ObserveError, within};
+use crate::ownership::is_controlled_by;
 use crate::policy::Policy;
 
 /// Everything a plan is made from.
@@ -49,6 +50,8 @@ pub(crate) struct Observed {
     pub(crate) storage: Option<StorageSpec>,
     /// A start that was refused.
     pub(crate) failure: Option<StartFailure>,
+    /// What events said of its Job while that did not start.
+    pub(crate) obstacle: Option<Obstacle>,
     /// Image of the runner.
     pub(crate) runner_image: String,
     /// What pods may not have.
@@ -79,7 +82,7 @@ pub(crate) async fn observe(
     ctx: &Context,
     namespace: &str,
     name: &str,
-    failure: impl Fn(&str) -> Option<StartFailure>,
+    known: impl Fn(&str) -> (Option<StartFailure>, Option<Obstacle>),
 ) -> Result<Option<Observed>, ObserveError> {
     let client = ctx.client.0.clone();
     let resource = ApiResource::erase::<Restore>(&());
@@ -91,7 +94,7 @@ pub(crate) async fn observe(
     let jobs: Api<Job> = Api::namespaced(client.clone(), namespace);
     let job_name = names::restore_name(&object.name, &object.uid);
     let job = within(jobs.get_opt(&job_name)).await?;
-    let job = named(job.as_ref(), &object.uid);
+    let job = named(job.as_ref(), &object);
     let mut pods = vec![];
     if matches!(job, Named::Ours(_)) && !status.phase.is_some_and(|p| p.is_final()) {
         let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
@@ -125,9 +128,11 @@ pub(crate) async fn observe(
         };
         storage = list.first().map(storage_spec);
     }
+    let (failure, obstacle) = known(&object.uid);
     Ok(Some(Observed {
         storage,
-        failure: failure(&object.uid),
+        failure,
+        obstacle,
         resource_version: found.metadata.resource_version.unwrap_or_default(),
         object,
         spec,
@@ -199,10 +204,10 @@ fn created(found: &DynamicObject) -> DateTime<Utc> {
 }
 
 /// A Job is the Restore's only if the Restore controls it.
-pub(crate) fn named(job: Option<&Job>, uid: &str) -> Named {
+pub(crate) fn named(job: Option<&Job>, object: &Object) -> Named {
     let Some(job) = job else { return Named::Free };
-    let mut owners = job.metadata.owner_references.iter().flatten();
-    let ours = owners.any(|o| o.controller == Some(true) && o.uid == uid);
+    let resource = ApiResource::erase::<Restore>(&());
+    let ours = is_controlled_by(&job.metadata, &resource, object);
     match job_digest(job) {
         Some(digest) if ours => Named::Ours(Box::new(digest)),
         _ => Named::Taken,

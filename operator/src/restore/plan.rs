@@ -20,7 +20,7 @@ use k8s_openapi::api::batch::v1::Job;
 
 use super::job::{self, Stored};
 use super::observe::{Named, Observed, storage_of};
-use crate::engine::{self, EventSpec, JobDigest, PodDigest, Verdict};
+use crate::engine::{self, EventSpec, JobDigest, Look, Obstacle, PodDigest, Verdict, pending};
 
 /// Seconds to a running container where the spec is silent.
 const STARTUP: i64 = 600;
@@ -42,6 +42,8 @@ pub(crate) struct Plan {
     pub(crate) status: RestoreStatus,
     /// When to look again; `None` awaits an event.
     pub(crate) wake: Option<DateTime<Utc>>,
+    /// Events to be read: they may tell what keeps the Job from starting.
+    pub(crate) look: Option<Look>,
 }
 
 /// One write.
@@ -60,6 +62,9 @@ pub(crate) enum Step {
     Event(EventSpec),
 }
 
+/// Reason and message.
+type Words = (String, String);
+
 /// Why a Restore does not start.
 enum Hold {
     /// What it needs may yet come.
@@ -77,6 +82,7 @@ pub(crate) fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
         steps: vec![],
         status: seen.status.clone(),
         wake: None,
+        look: None,
     };
     if seen.object.deleting {
         return plan;
@@ -159,11 +165,13 @@ fn follow(seen: &Observed, plan: &mut Plan, job: &JobDigest, now: DateTime<Utc>)
                 plan.status.exit_code = Some(end.exit_code);
             }
             let good = closing.result == RunResult::Succeeded;
-            let message = if good && report.is_none() {
-                "the pod ended with status 0 and was gone before its report was read; what it restored is in its log".to_owned()
-            } else {
-                closing.message
-            };
+            let mut message = closing.message;
+            if report.is_none() && closing.reason == engine::NO_REPORT {
+                message = "the container ended with status 0 and left no report, so nothing shows what it restored: look at the target, then create another Restore (with overwrite if tables are there)".to_owned();
+            }
+            if let Some(words) = engine::held(&pods).filter(|_| job.is_active()) {
+                plan.status.warnings.push(words);
+            }
             end(seen, plan, good, &closing.reason, message, now);
             plan.status.completion_time = Some(to_k8s(closing.at));
         }
@@ -183,25 +191,57 @@ fn open(
     let seconds = seconds.and_then(|s| s.startup_deadline_seconds);
     let seconds = bounds::startup_seconds(seconds.unwrap_or(STARTUP));
     let ends = plus_seconds(job.created, seconds);
-    if job.ran || pods.iter().any(|p| p.started) || now < ends {
+    if job.ran || pods.iter().any(|p| p.started) {
         return running(seen, plan, now);
     }
-    let trouble = pods.iter().rev().find_map(|p| p.trouble.as_ref());
-    let (reason, message) = trouble.map_or_else(
-        || {
-            (
-                "NoPod".to_owned(),
-                "no pod of the Job was running; look at its events with `kubectl describe job`"
-                    .to_owned(),
-            )
-        },
-        |(reason, message)| (engine::named(reason, "NeverStarted"), message.to_string()),
-    );
+    let known: &[Obstacle] = seen.obstacle.as_slice();
+    if now < ends {
+        if let Some((look, at)) = pending::look(known, job, pods) {
+            plan.look = (at <= now).then_some(look);
+        }
+        return match pending::cause(known, job, pods) {
+            Some(words) => waiting(seen, plan, words, now),
+            None => running(seen, plan, now),
+        };
+    }
+    let (reason, message) = pending::cause_or_none(known, job, pods);
     let message = format!(
         "not running within {seconds} s: {message}; mend it, then create another Restore (nothing was restored)"
     );
     end(seen, plan, false, &reason, message, now);
     plan.wake = Some(now + Duration::seconds(1));
+}
+
+/// The Job is there and something keeps its container from running.
+fn waiting(seen: &Observed, plan: &mut Plan, (reason, message): Words, now: DateTime<Utc>) {
+    let message = clean(&format!("not started: {message}"), MAX_MESSAGE);
+    let fresh = plan.status.reason != reason;
+    plan.status.phase = Some(RestorePhase::Pending);
+    plan.status.reason.clone_from(&reason);
+    plan.status.message.clone_from(&message);
+    let generation = seen.object.generation;
+    let conditions = &mut plan.status.conditions;
+    let accepted = reason::VALID;
+    condition::set(
+        conditions,
+        condition::ACCEPTED,
+        true,
+        accepted,
+        "",
+        generation,
+        now,
+    );
+    for (type_, status) in [
+        (condition::RESTORED, "Unknown"),
+        (condition::READY, "False"),
+    ] {
+        let message = message.clone();
+        condition::set_status(conditions, type_, status, &reason, message, generation, now);
+    }
+    if fresh {
+        let note = format!("{reason}: {message}");
+        plan.steps.push(event(seen, "RestorePending", true, note));
+    }
 }
 
 fn running(seen: &Observed, plan: &mut Plan, now: DateTime<Utc>) {

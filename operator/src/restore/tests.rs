@@ -76,6 +76,7 @@ fn seen(text: &str) -> Observed {
         archived: None,
         storage: None,
         failure: None,
+        obstacle: None,
         runner_image: "runner:v1".into(),
         policy: crate::policy::Policy::default(),
     }
@@ -91,6 +92,7 @@ fn a_job(outcome: JobOutcome) -> Named {
         action: crds::request::Action::Restore,
         created: now(),
         started: Some(now()),
+        suspended: false,
         ran: false,
         deleting: false,
         outcome,
@@ -111,6 +113,7 @@ fn a_pod(message: &str, exit_code: i32) -> PodDigest {
             message: message.into(),
             at: Some(now()),
         }),
+        held: None,
         gone: false,
     }
 }
@@ -302,7 +305,15 @@ fn what_never_starts_is_failed_with_the_pods_reason_and_then_ended() {
         ..a_pod("", 0)
     }];
     let waits = plan(&observed, now() + Duration::seconds(599));
-    assert_eq!(waits.status.phase, Some(RestorePhase::Running));
+    assert_eq!(
+        told(&waits),
+        (
+            vec!["RestorePending".into()],
+            Some(RestorePhase::Pending),
+            "ImagePullBackOff".into()
+        )
+    );
+    assert_eq!(waits.status.message, "not started: no such image");
     let failed = plan(&observed, now() + Duration::seconds(600));
     assert_eq!(
         told(&failed),
@@ -643,7 +654,7 @@ impl World {
         state.put(
             "pods",
             json!({
-                "metadata": {"name": "p", "labels": labels, "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid}]},
+                "metadata": {"name": "p", "labels": labels, "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid, "controller": true}]},
                 "status": {"containerStatuses": [{"name": "backup", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
                     "state": {"terminated": {"exitCode": 0, "reason": "Completed", "message": report.to_termination_message(), "finishedAt": rfc3339(time)}}}]},
             }),

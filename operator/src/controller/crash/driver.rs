@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use chrono::{DateTime, Duration, Utc};
 use crds::labels;
 use crds::time::{parse_rfc3339, rfc3339};
-use k8s_openapi::api::batch::v1::Job;
-use kube::core::DynamicObject;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::{DynamicObject, PartialObjectMeta};
 use serde_json::{Value, json};
 
 use super::super::Controller;
-use super::super::watch::{Feed, Jobs, Objects};
+use super::super::watch::{CronJobs, Feed, Jobs, Objects, Pods, Strangers};
 use super::server::{Change, Fault, Server, State};
 use crate::context::{ApiClient, Clock, Config, Context, Leadership};
 use crate::metrics::Metrics;
@@ -187,6 +188,35 @@ impl Try {
                     drop(objects.apply(&object))
                 }
             }
+            "pods" => {
+                let pods = Pods(self.controller.clone());
+                let pod: Pod = serde_json::from_value(change.object.clone()).unwrap();
+                if change.deleted {
+                    pods.delete(&pod)
+                } else {
+                    drop(pods.apply(&pod))
+                }
+            }
+            "cronjobs" => {
+                let cron_jobs = CronJobs(self.controller.clone());
+                let cron_job: CronJob = serde_json::from_value(change.object.clone()).unwrap();
+                if change.deleted {
+                    cron_jobs.delete(&cron_job)
+                } else {
+                    drop(cron_jobs.apply(&cron_job))
+                }
+            }
+            // The watch of those that carry our label does not bring them.
+            "jobs" if change.object["metadata"]["labels"][labels::OWNER_UID].is_null() => {
+                let strangers = Strangers(self.controller.clone());
+                let job: PartialObjectMeta<Job> =
+                    serde_json::from_value(change.object.clone()).unwrap();
+                if change.deleted {
+                    strangers.delete(&job)
+                } else {
+                    drop(strangers.apply(&job))
+                }
+            }
             "jobs" => {
                 let job: Job = serde_json::from_value(change.object.clone()).unwrap();
                 if change.deleted {
@@ -240,7 +270,12 @@ impl Try {
 
     /// Works until nothing is left to do at this instant.
     pub(super) async fn work(&mut self) {
-        for _ in 0..500 {
+        self.work_at_most(500).await;
+    }
+
+    /// As [`Try::work`], in so many steps at most.
+    pub(super) async fn work_at_most(&mut self, steps: usize) {
+        for _ in 0..steps {
             if !self.step().await {
                 return;
             }
@@ -389,7 +424,7 @@ impl Try {
         let jobs = state
             .objects
             .iter()
-            .filter(|((r, _), _)| r == "jobs")
+            .filter(|((r, name), _)| r == "jobs" && !name.contains('/'))
             .map(|((_, name), _)| name.clone());
         Ending {
             totals: status["totals"].clone(),
@@ -407,7 +442,12 @@ impl Try {
                 .collect(),
             jobs: jobs.collect(),
             suspended: object["spec"]["suspend"].clone(),
-            created: state.created.clone(),
+            created: state
+                .created
+                .iter()
+                .filter(|(what, _)| !what.contains('/'))
+                .map(|(what, n)| (what.clone(), *n))
+                .collect(),
         }
     }
 

@@ -36,7 +36,9 @@ fn active(state: &State) -> (usize, BTreeMap<String, usize>) {
 }
 
 fn status(state: &State, name: &str) -> Value {
-    state.get("mysqlbackups", name).unwrap()["status"].clone()
+    let namespace = OBJECTS.iter().find(|(n, _)| *n == name).unwrap().1;
+    let name = super::server::key(Some(namespace), name);
+    state.get("mysqlbackups", &name).unwrap()["status"].clone()
 }
 
 /// Three slots of six objects; a new process begins after every `life` calls. Returns the most

@@ -10,6 +10,7 @@
 
 mod clock;
 mod driver;
+mod hostile;
 mod large;
 mod limits;
 mod requests;

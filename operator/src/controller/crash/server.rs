@@ -39,6 +39,8 @@ pub(crate) struct State {
     pub(crate) created: BTreeMap<String, usize>,
     pub(crate) calls: usize,
     pub(crate) fault: Option<(usize, Fault)>,
+    /// Writes, each with when it was made.
+    pub(crate) writes: Vec<(DateTime<Utc>, String)>,
     /// What creations of Jobs are answered, if not yes: code and body.
     pub(crate) refuse: Option<(u16, Value)>,
     pub(crate) now: DateTime<Utc>,
@@ -117,6 +119,11 @@ impl Server {
             .path_and_query()
             .map(ToString::to_string)
             .unwrap_or_default();
+        if parts.method != Method::GET {
+            let mut state = self.state();
+            let write = (state.now, format!("{} {}", parts.method, parts.uri.path()));
+            state.writes.push(write);
+        }
         let before = self.points.as_ref().map(|_| self.state().clone());
         let answer = self.state().handle(&parts.method, &target, &body);
         if let (Some(points), Some(before)) = (&self.points, before) {
@@ -145,13 +152,43 @@ fn refusal(code: u16, reason: &str, message: &str) -> Answer {
     )
 }
 
+/// What `namespaces/<ns>/` leads to.
+struct Target {
+    namespace: String,
+    resource: String,
+    name: Option<String>,
+    sub: Option<String>,
+    query: String,
+}
+
+impl Target {
+    /// Where an object of that name is kept.
+    fn key(&self, name: &str) -> String {
+        key(Some(&self.namespace), name)
+    }
+}
+
+/// Names are kept with their namespace, but those of the usual one.
+pub(crate) fn key(namespace: Option<&str>, name: &str) -> String {
+    match namespace {
+        None | Some("default") => name.to_owned(),
+        Some(namespace) => format!("{namespace}/{name}"),
+    }
+}
+
 /// `/apis/<group>/<version>/namespaces/<ns>/<resource>[/<name>[/<subresource>]]?<query>`.
-fn split(target: &str) -> (String, Option<String>, Option<String>, String) {
+fn split(target: &str) -> Target {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let at = parts.iter().position(|p| *p == "namespaces").unwrap();
     let part = |i: usize| parts.get(at + i).map(|p| (*p).to_owned());
-    (part(2).unwrap(), part(3), part(4), query.to_owned())
+    Target {
+        namespace: part(1).unwrap(),
+        resource: part(2).unwrap(),
+        name: part(3),
+        sub: part(4),
+        query: query.to_owned(),
+    }
 }
 
 impl State {
@@ -162,7 +199,8 @@ impl State {
 
     fn store(&mut self, resource: &str, mut object: Value) -> Value {
         self.stamp(&mut object);
-        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let meta = &object["metadata"];
+        let name = key(meta["namespace"].as_str(), meta["name"].as_str().unwrap());
         let deleted = false;
         self.history.push(Arc::new(Change {
             resource: resource.into(),
@@ -220,31 +258,35 @@ impl State {
 
     /// A write of somebody else to the object a call is about.
     fn touch(&mut self, path: &str) {
-        let (resource, name, ..) = split(path);
-        if let Some(name) = name.filter(|_| resource == "mysqlbackups") {
-            self.change(&resource, &name, |o| {
+        let target = split(path);
+        let name = target.name.as_ref().map(|name| target.key(name));
+        if let Some(name) = name.filter(|_| target.resource == "mysqlbackups") {
+            self.change(&target.resource, &name, |o| {
                 o["metadata"]["labels"]["touched"] = json!("yes")
             });
         }
     }
 
     fn handle(&mut self, method: &Method, target: &str, body: &Value) -> Answer {
-        let (resource, name, sub, query) = split(target);
+        let target = split(target);
+        let name = target.name.as_ref().map(|name| target.key(name));
+        let resource = target.resource.as_str();
         match (method, name.as_deref()) {
-            (&Method::GET, None) => self.list(&resource, &query),
-            (&Method::GET, Some(name)) => self.get(&resource, name).map_or_else(
+            (&Method::GET, None) => self.list(&target),
+            (&Method::GET, Some(name)) => self.get(resource, name).map_or_else(
                 || refusal(404, "NotFound", "not found"),
                 |object| (StatusCode::OK, object),
             ),
-            (&Method::POST, _) => self.create(&resource, body.clone()),
-            (&Method::DELETE, Some(name)) => self.delete(&resource, name, body),
-            (&Method::PATCH, Some(name)) => self.patch(&resource, name, sub.is_some(), body),
+            (&Method::POST, _) => self.create(&target, body.clone()),
+            (&Method::DELETE, Some(name)) => self.delete(resource, name, body),
+            (&Method::PATCH, Some(name)) => self.patch(resource, name, target.sub.is_some(), body),
             other => panic!("{other:?}"),
         }
     }
 
-    fn list(&self, resource: &str, query: &str) -> Answer {
-        let wanted = query
+    fn list(&self, target: &Target) -> Answer {
+        let wanted = target
+            .query
             .split('&')
             .find_map(|q| q.strip_prefix("labelSelector="));
         let wanted = wanted.and_then(|w| w.split_once("%3D"));
@@ -253,20 +295,33 @@ impl State {
                 object["metadata"]["labels"][label.replace("%2F", "/")].as_str() == Some(value)
             })
         };
+        // Of events only what is about the object that is asked for.
+        let about = target
+            .query
+            .split("involvedObject.uid%3D")
+            .nth(1)
+            .and_then(|rest| rest.split(['%', '&']).next());
+        let about = |object: &&Value| {
+            about.is_none_or(|uid| object["involvedObject"]["uid"].as_str() == Some(uid))
+        };
+        let here =
+            |object: &&Value| object["metadata"]["namespace"].as_str() == Some(&*target.namespace);
         let all = self
             .objects
             .iter()
-            .filter(|((r, _), _)| r == resource)
+            .filter(|((r, _), _)| *r == target.resource)
             .map(|(_, o)| o);
-        let items: Vec<Value> = all.filter(of).cloned().collect();
+        let all = all.filter(here).filter(of).filter(about);
+        let items: Vec<Value> = all.cloned().collect();
         (
             StatusCode::OK,
             json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}),
         )
     }
 
-    fn create(&mut self, resource: &str, object: Value) -> Answer {
-        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+    fn create(&mut self, target: &Target, object: Value) -> Answer {
+        let resource = target.resource.as_str();
+        let name = target.key(object["metadata"]["name"].as_str().unwrap());
         if resource == "jobs"
             && let Some((code, body)) = &self.refuse
         {
@@ -286,6 +341,7 @@ impl State {
                 .or_else(|| of(labels::REQUEST_ID))
                 .or_else(|| of(labels::ACTION).map(|action| format!("{action} {name}")))
                 .unwrap();
+            let what = key(Some(&target.namespace), &what);
             *self.created.entry(what).or_default() += 1;
         }
         let mut object = object;

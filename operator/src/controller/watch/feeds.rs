@@ -9,6 +9,7 @@ use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 
 use super::super::queue::{Key, Priority};
 use super::super::{Controller, digest};
+use crate::ownership;
 
 /// What a watch brings, for one type of object.
 pub(in crate::controller) trait Feed<K>: Send + Sync {
@@ -31,17 +32,21 @@ impl Feed<DynamicObject> for Objects {
         let mut object = object.clone();
         self.controller.kinds[self.kind].prepare(&mut object);
         let kept = digest::object(object, paths)?;
-        let uid: Box<str> = kept.uid().into();
-        let (key, news) = self.controller.store.set_object(self.kind, &kept);
+        let (key, news) = self.controller.set_object(self.kind, &kept);
+        let seen = Box::from(&*key);
         if news {
             self.controller.queue.push(key, Priority::Due);
         }
-        Some(uid)
+        Some(seen)
     }
 
     fn delete(&self, object: &DynamicObject) {
-        if let Some(uid) = &object.metadata.uid {
-            self.controller.object_gone(uid);
+        let meta = &object.metadata;
+        if let (Some(name), Some(uid)) = (&meta.name, &meta.uid) {
+            let kind = &self.controller.resources[self.kind].kind;
+            let namespace = meta.namespace.as_deref().unwrap_or_default();
+            let key = ownership::key(kind, namespace, name, uid);
+            self.controller.object_gone(&key);
         }
     }
 
@@ -96,14 +101,28 @@ impl Feed<DynamicObject> for References {
 
 pub(in crate::controller) struct Jobs(pub(in crate::controller) Arc<Controller>);
 
+impl Jobs {
+    fn remove(&self, key: &str, uid: &str) {
+        let (key, known) = self.0.store.remove_job(key, uid);
+        if known {
+            self.0.job_news(key, true);
+        }
+    }
+}
+
 impl Feed<Job> for Jobs {
     fn apply(&self, job: &Job) -> Option<Box<str>> {
-        let owner = digest::owner_of(&job.metadata)?;
+        let owner = ownership::controller(&job.metadata, &self.0.resources);
+        // Its owner was taken away or changed.
+        if let (Some(claimed), Some(uid)) = (ownership::claimed(&job.metadata), &job.metadata.uid)
+            && Some(&claimed) != owner.as_ref()
+        {
+            self.remove(&claimed, uid);
+        }
         let digest = digest::job(job)?;
         let uid = digest.uid.clone();
-        let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
         let finished = !digest.is_active();
-        let (key, news) = self.0.store.set_job(owner, namespace, digest);
+        let (key, news) = self.0.store.set_job(&owner?, digest);
         if news {
             self.0.job_news(key, finished);
         }
@@ -111,27 +130,28 @@ impl Feed<Job> for Jobs {
     }
 
     fn delete(&self, job: &Job) {
-        if let (Some(owner), Some(uid)) = (digest::owner_of(&job.metadata), &job.metadata.uid) {
-            let key = self.0.store.remove_job(owner, uid);
-            self.0.job_news(key, true);
+        let owner = ownership::controller(&job.metadata, &self.0.resources);
+        let owners = owner.into_iter().chain(ownership::claimed(&job.metadata));
+        for owner in owners {
+            self.remove(&owner, job.metadata.uid.as_deref().unwrap_or_default());
         }
     }
 
     fn retain(&self, seen: &HashSet<Box<str>>, scope: Option<&str>) {
         for (owner, uid) in self.0.store.jobs(scope) {
             if !seen.contains(&uid) {
-                let key = self.0.store.remove_job(&owner, &uid);
-                self.0.job_news(key, true);
+                self.remove(&owner, &uid);
             }
         }
     }
 }
 
-pub(super) struct Pods(pub(super) Arc<Controller>);
+pub(in crate::controller) struct Pods(pub(in crate::controller) Arc<Controller>);
 
 impl Pods {
     fn take(&self, pod: &Pod, gone: bool) -> Option<Box<str>> {
-        let owner = digest::owner_of(&pod.metadata)?;
+        // That its Job belongs to this object is looked at where the pod is asked for.
+        let owner = &ownership::claimed(&pod.metadata)?;
         let digest = digest::pod(pod)?;
         let uid = digest.uid.clone();
         let (key, news): (Key, bool) = if gone {
@@ -166,7 +186,7 @@ impl Feed<Pod> for Pods {
 }
 
 /// Jobs without our label that an object of ours owns.
-pub(super) struct Strangers(pub(super) Arc<Controller>);
+pub(in crate::controller) struct Strangers(pub(in crate::controller) Arc<Controller>);
 
 impl Strangers {
     fn remove(&self, owner: &str, uid: &str) {
@@ -179,11 +199,10 @@ impl Strangers {
 
 impl Feed<PartialObjectMeta<Job>> for Strangers {
     fn apply(&self, job: &PartialObjectMeta<Job>) -> Option<Box<str>> {
-        let owner = digest::controlled_by(&job.metadata, &self.0.resources)?;
+        let owner = ownership::controller(&job.metadata, &self.0.resources)?;
         let stranger = digest::stranger(&job.metadata)?;
         let uid = stranger.uid.clone();
-        let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
-        let (key, news) = self.0.store.set_stranger(owner, namespace, stranger);
+        let (key, news) = self.0.store.set_stranger(&owner, stranger);
         if news {
             self.0.queue.push(key, Priority::Follow);
         }
@@ -191,9 +210,9 @@ impl Feed<PartialObjectMeta<Job>> for Strangers {
     }
 
     fn delete(&self, job: &PartialObjectMeta<Job>) {
-        let owner = digest::controlled_by(&job.metadata, &self.0.resources);
+        let owner = ownership::controller(&job.metadata, &self.0.resources);
         if let (Some(owner), Some(uid)) = (owner, &job.metadata.uid) {
-            self.remove(owner, uid);
+            self.remove(&owner, uid);
         }
     }
 
@@ -207,11 +226,11 @@ impl Feed<PartialObjectMeta<Job>> for Strangers {
 }
 
 /// CronJobs an object of ours owns.
-pub(super) struct CronJobs(pub(super) Arc<Controller>);
+pub(in crate::controller) struct CronJobs(pub(in crate::controller) Arc<Controller>);
 
 impl CronJobs {
-    fn set(&self, owner: &str, namespace: &str, cron_job: (&str, &str), acts: bool) {
-        let (key, news) = self.0.store.set_cron_job(owner, namespace, cron_job, acts);
+    fn set(&self, owner: &str, cron_job: (&str, &str), acts: bool) {
+        let (key, news) = self.0.store.set_cron_job(owner, cron_job, acts);
         if news {
             self.0.queue.push(key, Priority::Follow);
         }
@@ -219,11 +238,10 @@ impl CronJobs {
 
     fn take(&self, cron_job: &CronJob, gone: bool) -> Option<Box<str>> {
         let meta = &cron_job.metadata;
-        let owner = digest::controlled_by(meta, &self.0.resources)?;
+        let owner = ownership::controller(meta, &self.0.resources)?;
         let (uid, name) = (meta.uid.as_deref()?, meta.name.as_deref()?);
         let suspended = cron_job.spec.as_ref().and_then(|s| s.suspend) == Some(true);
-        let namespace = meta.namespace.as_deref().unwrap_or_default();
-        self.set(owner, namespace, (uid, name), !gone && !suspended);
+        self.set(&owner, (uid, name), !gone && !suspended);
         Some(uid.into())
     }
 }
@@ -240,7 +258,7 @@ impl Feed<CronJob> for CronJobs {
     fn retain(&self, seen: &HashSet<Box<str>>, scope: Option<&str>) {
         for (owner, uid) in self.0.store.others(scope, true) {
             if !seen.contains(&uid) {
-                self.set(&owner, "", (&uid, ""), false);
+                self.set(&owner, (&uid, ""), false);
             }
         }
     }

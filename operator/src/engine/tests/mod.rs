@@ -6,6 +6,7 @@ mod claim;
 mod extremes;
 mod matrix;
 mod notices;
+mod pending;
 mod reach;
 mod rules;
 mod scenarios;
@@ -53,12 +54,14 @@ pub(super) fn observed(schedule: &str, created: &str) -> Observed {
         jobs: vec![],
         pods: vec![],
         failures: vec![],
+        obstacles: vec![],
         foreign: None,
         strangers: vec![],
         installation: HERE.into(),
         rivals: Default::default(),
         room: Room::default(),
         live: false,
+        pods_live: false,
         leading_since: t("2000-01-01T00:00:00Z"),
     }
 }
@@ -73,6 +76,8 @@ pub(super) struct World {
     pub(super) reached: Vec<Vec<crds::report::Endpoint>>,
     pub(super) wake: Option<DateTime<Utc>>,
     pub(super) live_reads: usize,
+    /// Events that the newest plan wants to have read.
+    pub(super) looks: Vec<Look>,
     pub(super) writes: usize,
     /// What the API server says to a creation, if not yes.
     pub(super) refuse: Option<(&'static str, &'static str)>,
@@ -100,6 +105,7 @@ impl World {
             reached: vec![],
             wake: None,
             live_reads: 0,
+            looks: vec![],
             writes: 0,
             refuse: None,
             taken: vec![],
@@ -138,14 +144,19 @@ impl World {
                 super::plan(&self.seen, self.now),
                 "the same input gives the same plan"
             );
-            if plan.needs_live {
-                assert!(!self.seen.live, "a live read is asked for twice");
-                self.seen.live = true;
-                self.live_reads += 1;
+            if plan.needs_live || plan.needs_pods {
+                assert!(
+                    !(plan.needs_live && self.seen.live || plan.needs_pods && self.seen.pods_live),
+                    "a live read is asked for twice"
+                );
+                self.seen.live |= plan.needs_live;
+                self.seen.pods_live |= plan.needs_pods;
+                self.live_reads += usize::from(plan.needs_live);
                 continue;
             }
             self.wake = plan.wake;
-            self.seen.live = false;
+            self.looks.clone_from(&plan.looks);
+            (self.seen.live, self.seen.pods_live) = (false, false);
             let quiet = plan.steps.is_empty() && plan.status == self.seen.status;
             self.apply(plan);
             self.check_books();
@@ -241,18 +252,27 @@ impl World {
             action: seed.action,
             created: self.now,
             started: Some(self.now),
+            suspended: false,
             ran: true,
             deleting: false,
             outcome: JobOutcome::Active,
         }
     }
 
-    /// The Job of this slot or name ends.
+    /// The Job of this slot or name ends. Our runner leaves a report of what is good.
     pub(super) fn finish(&mut self, name: &str, good: bool) -> &mut Self {
+        let job = self.seen.jobs.iter().find(|j| *j.name == *name);
+        let ours = job.is_some_and(|j| j.action != Action::Backup);
+        let mut message = String::new();
+        if good && (ours || self.seen.settings.own_image) {
+            let mut report = crds::report::Report::new(name);
+            report.good = Some(true);
+            message = report.to_termination_message();
+        }
         let end = Ended {
             exit_code: i32::from(!good),
             reason: if good { "Completed" } else { "Error" }.into(),
-            message: "".into(),
+            message: message.into(),
             at: Some(self.now),
         };
         self.leave(name, good, Some(end))
@@ -284,6 +304,7 @@ impl World {
             created: now,
             started: true,
             trouble: None,
+            held: None,
             gone: end.is_none(),
             ended: end,
         });

@@ -963,6 +963,7 @@ fn rule_49_image_pull_trouble_does_not_pile_up() {
             "Back-off pulling image \"nope\"".into(),
         )),
         ended: None,
+        held: None,
         gone: false,
     });
     world.settle();

@@ -133,6 +133,7 @@ fn a_pod_that_is_being_ended_does_not_hide_why_its_run_is() {
             message: "The container could not be located when the pod was terminated".into(),
             at: None,
         }),
+        held: None,
         gone: false,
     });
     world.settle();
@@ -405,6 +406,7 @@ fn a_job_removed_by_its_ttl_keeps_the_outcome_its_pod_told() {
             message: report.to_termination_message().into(),
             at: None,
         }),
+        held: None,
         gone: true,
     });
     world.at("2025-01-01T01:05:00Z");
@@ -447,6 +449,7 @@ fn a_report_of_failure_wins_over_a_complete_job() {
             message: report.to_termination_message().into(),
             at: Some(now),
         }),
+        held: None,
         gone: false,
     });
     world.settle();
@@ -483,10 +486,7 @@ fn a_finished_job_waits_a_moment_for_its_pods_word() {
         (RunResult::Running, Some(t("2025-01-01T01:10:10Z")))
     );
     world.at("2025-01-01T01:10:10Z");
-    assert_eq!(
-        shown(world.newest()),
-        (RunResult::Succeeded, "ExitStatusOnly")
-    );
+    assert_eq!(shown(world.newest()), (RunResult::Failed, "NoReport"));
 }
 
 #[test]

@@ -154,6 +154,7 @@ fn the_oldest_job_without_a_running_container_is_pending() {
         action: Action::Backup,
         created: created + TimeDelta::minutes(minutes),
         started: None,
+        suspended: false,
         ran: false,
         deleting: false,
         outcome: JobOutcome::Active,
@@ -166,6 +167,7 @@ fn the_oldest_job_without_a_running_container_is_pending() {
         started: true,
         trouble: None,
         ended: None,
+        held: None,
         gone: false,
     };
     let mut done = job("done", -9);
