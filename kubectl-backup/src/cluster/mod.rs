@@ -10,6 +10,7 @@ mod objects;
 mod pods;
 mod review;
 mod table;
+mod trust;
 mod webhooks;
 
 use std::time::Duration;
@@ -60,7 +61,7 @@ impl Cluster {
             context: endpoint.context,
             helper: helper::Helper::of(endpoint.config.auth_info.exec.as_ref()),
         };
-        let client = Client::try_from(endpoint.config).map_err(|e| {
+        let client = trust::client(endpoint.config).map_err(|e| {
             fail::explain(
                 &e,
                 Call {

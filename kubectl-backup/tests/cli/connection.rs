@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fake::{Fake, backup};
-use super::{Config, Ran, bare};
+use super::{Config, Ran, bare, eventually};
 
 #[test]
 fn flags_stand_before_or_after_the_verb_in_both_spellings() {
@@ -374,4 +374,116 @@ fn s1_a_kubeconfig_that_can_not_be_read_is_not_quoted() {
         assert_ne!(ran.code, Some(0), "{user}: {ran:?}");
         assert!(!ran.err.contains("S3cr3t"), "{user}: {ran:?}");
     }
+}
+
+/// A TLS server of openssl's with a certificate of these extensions; ended when dropped.
+struct Tls {
+    child: std::process::Child,
+    port: u16,
+}
+
+impl Drop for Tls {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn certificate(directory: &std::path::Path, name: &str, subject: &str, days: &str) {
+    let done = std::process::Command::new("openssl")
+        .current_dir(directory)
+        .args([
+            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", days, "-subj", "/CN=own",
+        ])
+        .args([
+            "-keyout",
+            &format!("{name}.key"),
+            "-out",
+            &format!("{name}.pem"),
+        ])
+        .args([
+            "-addext",
+            "basicConstraints=critical,CA:TRUE",
+            "-addext",
+            &format!("subjectAltName={subject}"),
+        ])
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
+fn tls(directory: &std::path::Path, name: &str) -> Tls {
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let child = std::process::Command::new("openssl")
+        .current_dir(directory)
+        .args([
+            "s_server",
+            "-quiet",
+            "-www",
+            "-accept",
+            &format!("127.0.0.1:{port}"),
+        ])
+        .args([
+            "-cert",
+            &format!("{name}.pem"),
+            "-key",
+            &format!("{name}.key"),
+        ])
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the server listens", || {
+        std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
+    Tls { child, port }
+}
+
+/// kubectl believes the server's own certificate where the kubeconfig names it, for its name and its days
+/// alone.
+#[test]
+fn p5_a_server_that_is_its_own_ca_is_believed_for_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let d = directory.path();
+    certificate(d, "own", "IP:127.0.0.1,DNS:own.example", "30");
+    certificate(d, "other", "IP:127.0.0.1", "30");
+    certificate(d, "elsewhere", "IP:127.0.0.2", "30");
+    let believed = |server: &Tls, ca: &str, more: &str| {
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: x\n\
+             clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:{}', certificate-authority: {ca}.pem{more}}}}}]\n\
+             contexts: [{{name: x, context: {{cluster: c, user: u, namespace: team-a}}}}]\nusers: [{{name: u, user: {{token: t}}}}]\n",
+            server.port
+        );
+        std::fs::write(d.join("config"), text).unwrap();
+        let ran = Ran::of(
+            bare()
+                .env("KUBECONFIG", d.join("config"))
+                .args(["list", "mbk"])
+                .output()
+                .unwrap(),
+        );
+        // What answers is no API server: only the way to it matters.
+        assert_ne!(ran.code, Some(0), "{ran:?}");
+        let lower = ran.err.to_lowercase();
+        !["certificate", "issuer", "tls", "handshake"]
+            .iter()
+            .any(|w| lower.contains(w))
+    };
+    let server = tls(d, "own");
+    assert!(believed(&server, "own", ""));
+    assert!(believed(&server, "own", ", tls-server-name: own.example"));
+    assert!(!believed(
+        &server,
+        "own",
+        ", tls-server-name: other.example"
+    ));
+    assert!(!believed(&server, "other", ""));
+    let server = tls(d, "elsewhere");
+    assert!(!believed(&server, "elsewhere", ""));
 }
