@@ -295,3 +295,55 @@ fn a_bad_spec_is_told() {
     assert!(parse(&[("APIURL", "ftp://x")], &[]).check().is_err());
     assert!(parse(&[("TZ", "Mars/X")], &[]).warnings[0].contains("Mars/X"));
 }
+
+#[test]
+fn s3_tls_that_is_demanded_and_an_argument_that_takes_it_back_do_not_go_together() {
+    for (mode, arg) in [
+        ("Required", "--skip-ssl"),
+        ("VerifyCA", "--ssl-mode=DISABLED"),
+        ("VerifyIdentity", "--loose-skip_ssl"),
+    ] {
+        for by_field in [true, false] {
+            let mut source = serde_json::json!({"tlsMode": mode});
+            let mut env = vec![];
+            if by_field && arg == "--skip-ssl" {
+                source["extraArgs"] = serde_json::json!([arg]);
+            } else {
+                env.push(("MYSQLDUMP_ARGS", arg));
+            }
+            let text = spec(serde_json::json!({"source": source}));
+            env.push(("BACKUP_SPEC", &text));
+            let problems = parse(&env, &[]).source.err().unwrap().join("; ");
+            assert!(
+                problems.contains(arg.split('=').next().unwrap())
+                    && problems.contains("spec.source.tls.mode"),
+                "{problems}"
+            );
+        }
+    }
+    let text = spec(serde_json::json!({"source": {"tlsMode": "Preferred"}}));
+    let settings = parse(
+        &[("BACKUP_SPEC", &text), ("MYSQLDUMP_ARGS", "--skip-ssl")],
+        &[],
+    );
+    assert_eq!(settings.source().unwrap().extra_args, ["--skip-ssl"]);
+}
+
+/// Arguments that name a password are refused, and not repeated.
+#[test]
+fn s1_an_argument_that_holds_a_secret_is_not_repeated() {
+    for args in [
+        "--password=S3cr3t-Canary",
+        "-pS3cr3t-Canary",
+        "--pass=S3cr3t-Canary",
+        "--defaults-file=/S3cr3t-Canary",
+        "S3cr3t-Canary",
+        "'S3cr3t-Canary",
+    ] {
+        let problems = parse(&[("MYSQLDUMP_ARGS", args)], &[])
+            .source
+            .err()
+            .unwrap();
+        assert!(!problems.join("; ").contains("S3cr3t"), "{problems:?}");
+    }
+}
