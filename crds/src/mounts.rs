@@ -27,7 +27,7 @@ const SECRETS_MOUNT: &str = "/run/secrets/backup";
 /// Name of their volume.
 const SECRETS_VOLUME: &str = "backup-secrets";
 /// Where a volume destination is mounted.
-const DESTINATION_MOUNT: &str = "/backup";
+pub const DESTINATION_MOUNT: &str = "/backup";
 /// Name of a volume destination's volume.
 const DESTINATION_VOLUME: &str = "backup-destination";
 /// Where the volume of a restore is mounted.

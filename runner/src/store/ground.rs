@@ -3,13 +3,22 @@
 
 use std::path::Path;
 
+use crds::gobackup::run::VOLUMES_DIR;
+use crds::mounts::DESTINATION_MOUNT;
+
 /// File systems that are the container's own layers.
 const LAYERS: [&str; 3] = ["overlay", "fuse.fuse-overlayfs", "aufs"];
 
 /// What `directory` lies on, if that is gone with the pod: the container's own disk or an emptyDir.
 /// `mounts` is the text of `/proc/self/mountinfo` (proc_pid_mountinfo(5)); the directory's path is
 /// without symbolic links.
+///
+/// A memory file system looks the same whether it is an emptyDir or a volume that the node keeps in
+/// memory: where the operator mounted the volume it has judged it, elsewhere it counts as an emptyDir.
 pub(super) fn goes_with_pod(directory: &Path, mounts: &str) -> Option<&'static str> {
+    let judged = [DESTINATION_MOUNT, VOLUMES_DIR]
+        .iter()
+        .any(|at| directory.starts_with(at));
     let mounts: Vec<Mount> = mounts.lines().filter_map(Mount::read).collect();
     let holds = |m: &&Mount| directory.starts_with(&m.point);
     let depth = |m: &&Mount| Path::new(&m.point).components().count();
@@ -19,7 +28,8 @@ pub(super) fn goes_with_pod(directory: &Path, mounts: &str) -> Option<&'static s
         return Some("the container's own disk");
     }
     let empty = mount.root.contains("/volumes/kubernetes.io~empty-dir/");
-    let memory = matches!(mount.kind, "tmpfs" | "ramfs") && mounts.iter().any(Mount::is_of_pod);
+    let memory =
+        matches!(mount.kind, "tmpfs" | "ramfs") && !judged && mounts.iter().any(Mount::is_of_pod);
     (empty || memory).then_some(if memory {
         "memory (an emptyDir of medium Memory)"
     } else {
@@ -79,18 +89,26 @@ mod tests {
 619 612 0:91 /export /nfs rw,relatime - nfs4 nas:/export rw
 620 612 8:1 /srv/backups /node rw,relatime - ext4 /dev/sda1 rw
 621 618 8:1 /var/lib/kubelet/pods/0b8e/volumes/kubernetes.io~empty-dir/tmp /claim/with\\040blank rw - ext4 /dev/sda1 rw
+623 612 0:92 / /backup rw,relatime - tmpfs tmpfs rw,size=1024k
 622 612 253:7 /pods/0b8e/volumes/kubernetes.io~empty-dir/own /own rw,relatime - xfs /dev/mapper/kubelet rw
 ";
 
     #[test]
     fn t7_what_goes_with_the_pod_is_seen_by_its_mount() {
         let on = |path: &str| goes_with_pod(Path::new(path), POD);
-        for stays in ["/claim", "/claim/a/b", "/claim/with", "/nfs/x", "/node"] {
+        for stays in [
+            "/claim",
+            "/claim/a/b",
+            "/claim/with",
+            "/nfs/x",
+            "/node",
+            "/backup/app",
+        ] {
             assert_eq!(on(stays), None, "{stays}");
         }
         for (path, what) in [
             ("/", "own disk"),
-            ("/backup", "own disk"),
+            ("/backups", "own disk"),
             ("/mntx", "own disk"),
             ("/mnt/sql", "emptyDir"),
             ("/own", "emptyDir"),
