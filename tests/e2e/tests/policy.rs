@@ -41,6 +41,8 @@ impl Policy {
         let forbid = [
             "FORBID_HOST_PATH=true",
             "FORBID_SERVICE_ACCOUNTS=true",
+            "FORBID_PRIVILEGED=true",
+            "ALLOWED_PRIVILEGES=Capability:NET_RAW",
             "ENABLE_WEBHOOKS=false",
         ];
         set(&[&[images.as_str()], &forbid[..]].concat()).ok();
@@ -55,6 +57,8 @@ impl Drop for Policy {
             "ALLOWED_IMAGES-",
             "FORBID_HOST_PATH-",
             "FORBID_SERVICE_ACCOUNTS-",
+            "FORBID_PRIVILEGED-",
+            "ALLOWED_PRIVILEGES-",
             "ENABLE_WEBHOOKS=true",
         ]);
     }
@@ -114,6 +118,21 @@ fn forbidden() -> Vec<(&'static str, &'static str, String, Vec<&'static str>)> {
             vec![
                 "\"admin\" is not the default one",
                 "leave it away (--forbid-service-accounts)",
+            ],
+        ),
+        (
+            mysqls,
+            "privileged",
+            mysql(
+                "privileged",
+                &format!(
+                    "{CLAIM}  securityContext: {{privileged: true, capabilities: {{add: [NET_RAW, SYS_ADMIN]}}}}\n  podSecurityContext: {{runAsUser: 0, runAsNonRoot: false}}"
+                ),
+            ),
+            vec![
+                "sets privileged: true (--forbid-privileged)",
+                "ask for Capability:SYS_ADMIN to be added to --allowed-privileges",
+                "sets runAsUser: 0",
             ],
         ),
         (
