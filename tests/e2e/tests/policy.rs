@@ -126,13 +126,12 @@ fn forbidden() -> Vec<(&'static str, &'static str, String, Vec<&'static str>)> {
             mysql(
                 "privileged",
                 &format!(
-                    "{CLAIM}  securityContext: {{privileged: true, capabilities: {{add: [NET_RAW, SYS_ADMIN]}}}}\n  podSecurityContext: {{runAsUser: 0, runAsNonRoot: false}}"
+                    "{CLAIM}  securityContext: {{privileged: true, capabilities: {{add: [NET_RAW, SYS_ADMIN]}}}}"
                 ),
             ),
             vec![
                 "sets privileged: true (--forbid-privileged)",
                 "ask for Capability:SYS_ADMIN to be added to --allowed-privileges",
-                "sets runAsUser: 0",
             ],
         ),
         (
