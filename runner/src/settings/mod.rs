@@ -98,7 +98,9 @@ impl Settings {
         let mut problems = vec![];
         let spec = spec(env, &mut problems);
         let literal = secrets::literal(env, spec.as_ref());
-        let seen = std::cell::RefCell::new(secrets::Secrets::of_variables(env, &literal));
+        let mut seen = secrets::Secrets::of_variables(env, &literal);
+        seen.know_names(env, spec.as_ref());
+        let seen = std::cell::RefCell::new(seen);
         let read: ReadFile<'_> = &|path| {
             let text = read(path)?;
             seen.borrow_mut().add_file(path, &text);

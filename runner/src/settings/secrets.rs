@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::gobackup::run::FamilyRunSpec;
 use crds::run::RunSpec;
 use crds::secret::{is_secret_name, parts};
 
@@ -23,13 +24,15 @@ const NAMES: [&str; 11] = [
 ];
 /// Always secret, whoever may read them in the object.
 const ALWAYS: [&str; 2] = ["PASSWORD", "APIURL"];
-/// Ends of the paths of files that name something.
-const NAME_FILES: [&str; 3] = ["/username", "/access-key-id", "/accessKeyID"];
+/// Ends of a plan's names for files that name something.
+const NAME_FILES: [&str; 2] = ["/username", "/access-key-id"];
 
 /// All that must not be shown.
 #[derive(Clone, Default)]
 pub(super) struct Secrets {
     found: BTreeSet<String>,
+    /// Files that hold the name of a user or of a key.
+    name_files: BTreeSet<String>,
 }
 
 impl std::fmt::Debug for Secrets {
@@ -77,10 +80,30 @@ impl Secrets {
         secrets
     }
 
+    /// The files that name somebody, before any is read.
+    pub(super) fn know_names(&mut self, env: &Environment, spec: Option<&RunSpec>) {
+        let source = spec.and_then(|s| s.source.as_ref()?.username_file.clone());
+        let destination = spec.and_then(|s| s.destination.as_ref());
+        let key = destination.and_then(|d| d.s3.as_ref()?.access_key_id_file.clone());
+        self.name_files.extend(source.into_iter().chain(key));
+        let mut note = |name: &str, path: String| {
+            if NAME_FILES.iter().any(|end| name.ends_with(end)) {
+                self.name_files.insert(path);
+            }
+        };
+        if let Some(storage) = destination.and_then(|d| d.storage.as_ref()) {
+            let _ = (**storage).clone().map(&mut note);
+        }
+        let family = env.get(crds::run::SPEC_ENV);
+        let family = family.and_then(|t| serde_json::from_str::<FamilyRunSpec>(t).ok());
+        if let Some(family) = family {
+            let _ = family.plan.map(&mut note);
+        }
+    }
+
     /// What a mounted file holds.
     pub(super) fn add_file(&mut self, path: &str, text: &str) {
-        let is_name = NAME_FILES.iter().any(|end| path.ends_with(end));
-        if is_name && is_plain(text.trim()) {
+        if self.name_files.contains(path) && is_plain(text.trim()) {
             return;
         }
         self.found.extend(parts(text));
