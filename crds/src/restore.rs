@@ -49,6 +49,8 @@ use crate::run::{Artefact, RunResult};
 )]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "self == oldSelf", "message": "a Restore runs once, its spec can't be changed; create another one"},
+    {"rule": "has(self.definer) == (has(self.definers) && self.definers == 'To')", "message": "definers To needs definer, as user@host, and definer goes with it alone"},
+    {"rule": "!has(self.definers) || !has(self.to.volume)", "message": "definers goes with host or socket"},
     {"rule": "!has(self.to.volume) || (has(self.from.kind) && self.from.kind in ['Backup', 'CronBackup'])", "message": "to.volume goes with from.kind Backup or CronBackup; kubectl backup download brings the dump of a MysqlBackup"}
 ]))]
 #[serde(rename_all = "camelCase")]
@@ -68,6 +70,13 @@ pub struct RestoreSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = false))]
     pub overwrite: bool,
+    /// What becomes of the definers of views, triggers, routines and events of MySQL and MariaDB: Keep, Drop (whoever restores becomes the definer) or To (all become spec.definer). Unset means Keep; a server that does not let the user keep them is told before anything is restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definers: Option<Definers>,
+    /// The account that becomes the definer, as user@host, with definers To.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 288))]
+    pub definer: Option<String>,
 
     /// Image of the runner. Unset means the operator's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,13 +134,13 @@ pub struct RestoreSpec {
     pub pod_metadata: Option<PodMetadata>,
 }
 
-/// An artefact: one of a backup object (name, and one of run, latest, at), or one in a bare
+/// An artefact: one of a backup object (name, and one of run, latest, at, key), or one in a bare
 /// location, which works after object and cluster are lost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "has(self.name) != has(self.location)", "message": "set name, for a backup object of this namespace, or location; exactly one of them"},
-    {"rule": "!has(self.name) || [has(self.run), has(self.latest) && self.latest, has(self.at)].exists_one(x, x)", "message": "with name, set exactly one of run, latest: true, at"},
-    {"rule": "!has(self.location) || !(has(self.kind) || has(self.run) || has(self.latest) || has(self.at))", "message": "kind, run, latest and at go with name; put key, latest or at into location"},
+    {"rule": "!has(self.name) || [has(self.run), has(self.latest) && self.latest, has(self.at), has(self.key)].exists_one(x, x)", "message": "with name, set exactly one of run, latest: true, at, key"},
+    {"rule": "!has(self.location) || !(has(self.kind) || has(self.run) || has(self.latest) || has(self.at) || has(self.key))", "message": "kind, run, latest and at go with name; put key, latest or at into location"},
     {"rule": "!(has(self.database) || has(self.storage)) || (has(self.kind) && self.kind != 'MysqlBackup')", "message": "database and storage go with kind Backup or CronBackup"}
 ]))]
 #[serde(rename_all = "camelCase")]
@@ -157,6 +166,10 @@ pub struct RestoreFrom {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub at: Option<String>,
+    /// Key of one of its artefacts, as `kubectl backup runs --stored` shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub key: Option<String>,
     /// Name of the Database whose dump in the archive of a Backup is meant. Unset means every dump that fits the server; with to.volume, the only one there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
@@ -273,6 +286,25 @@ pub struct EtcdMember {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub initial_advertise_peer_urls: Option<String>,
+}
+
+/// What becomes of the definers of views, triggers, routines and events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Definers {
+    /// They stay what they are.
+    Keep,
+    /// They are left out: whoever restores becomes the definer.
+    Drop,
+    /// All become the account in spec.definer.
+    To,
+}
+
+/// User and host of an account written `user@host`; the host is what follows the last `@`. `None`
+/// where one of them is missing or holds a character that no account has.
+pub fn account(text: &str) -> Option<(&str, &str)> {
+    let (user, host) = text.rsplit_once('@')?;
+    let good = |part: &str| !part.is_empty() && !part.chars().any(char::is_control);
+    (good(user) && good(host)).then_some((user, host))
 }
 
 /// Where a Restore stands. The last two are final.

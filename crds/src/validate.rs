@@ -11,7 +11,7 @@ use crate::mysql_backup::{
     Destination, MysqlBackupSpec, Notification, PodMetadata, Verify, VolumeDestination,
 };
 use crate::names::MAX_NAME;
-use crate::restore::{RestoreSpec, from_archive, kind_of};
+use crate::restore::{Definers, RestoreSpec, account, from_archive, kind_of};
 use crate::schedule::{Schedule, parse_go_duration};
 use crate::volumes::{self, Ground};
 
@@ -123,14 +123,20 @@ pub fn arguments(spec: &MysqlBackupSpec) -> Option<Problem> {
 pub fn restore(spec: &RestoreSpec) -> Vec<Problem> {
     let mut found = vec![];
     let from = &spec.from;
-    let one_of = |three: [bool; 3]| three.iter().filter(|set| **set).count() == 1;
+    let one_of = |some: &[bool]| some.iter().filter(|set| **set).count() == 1;
     match (&from.name, &from.location) {
         (Some(_), None) => {
             let latest = from.latest == Some(true);
-            if !one_of([from.run.is_some(), latest, from.at.is_some()]) {
+            let which = [
+                from.run.is_some(),
+                latest,
+                from.at.is_some(),
+                from.key.is_some(),
+            ];
+            if !one_of(&which) {
                 found.push(Problem::new(
                     "spec.from",
-                    "needs exactly one of run, latest: true, at beside name",
+                    "needs exactly one of run, latest: true, at, key beside name",
                 ));
             }
             if !matches!(kind_of(from), "MysqlBackup" | "Backup" | "CronBackup") {
@@ -142,7 +148,7 @@ pub fn restore(spec: &RestoreSpec) -> Vec<Problem> {
         }
         (None, Some(location)) => {
             let latest = location.latest == Some(true);
-            if !one_of([location.key.is_some(), latest, location.at.is_some()]) {
+            if !one_of(&[location.key.is_some(), latest, location.at.is_some()]) {
                 found.push(Problem::new(
                     "spec.from.location",
                     "needs exactly one of key, latest: true, at",
@@ -188,10 +194,31 @@ pub fn restore(spec: &RestoreSpec) -> Vec<Problem> {
             ));
         }
     }
+    definers(spec, &mut found);
     restore_target(spec, &mut found);
     pod(&spec.volumes, &spec.volume_mounts, &mut found);
     metadata(spec.pod_metadata.as_ref(), &mut found);
     found
+}
+
+fn definers(spec: &RestoreSpec, found: &mut Vec<Problem>) {
+    match (spec.definers, spec.definer.as_deref()) {
+        (Some(Definers::To), None) => found.push(Problem::new(
+            "spec.definer",
+            "is needed with definers To: the account, as user@host",
+        )),
+        (Some(Definers::To), Some(text)) if account(text).is_none() => found.push(Problem::new(
+            "spec.definer",
+            format!("{text:?} is no account; write it like app@%"),
+        )),
+        (other, Some(_)) if other != Some(Definers::To) => {
+            found.push(Problem::new("spec.definer", "goes with definers To"))
+        }
+        _ => {}
+    }
+    if spec.definers.is_some() && spec.to.volume.is_some() {
+        found.push(Problem::new("spec.definers", "goes with host or socket"));
+    }
 }
 
 fn restore_target(spec: &RestoreSpec, found: &mut Vec<Problem>) {
@@ -529,6 +556,11 @@ mod tests {
                 vec![],
             ),
             (format!(r#"{{"location":{{{S3},"key":"k"}}}}"#), vec![]),
+            (r#"{"name":"shop","key":"k"}"#.into(), vec![]),
+            (
+                r#"{"name":"shop","key":"k","latest":true}"#.into(),
+                vec!["spec.from"],
+            ),
             (r#"{"name":"shop"}"#.into(), vec!["spec.from"]),
             (
                 r#"{"name":"shop","latest":false}"#.into(),

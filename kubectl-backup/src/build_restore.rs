@@ -1,10 +1,12 @@
 //! A Restore from flags (PURE).
 
 use crds::mysql_backup::{AgeDecryption, Decryption, SecretKeyRef};
-use crds::restore::{RestoreFrom, RestoreLocation, RestoreSpec, RestoreTarget, StoredObject};
+use crds::restore::{
+    Definers, RestoreFrom, RestoreLocation, RestoreSpec, RestoreTarget, StoredObject,
+};
 
 use crate::build::{credentials, place, tls};
-use crate::cli::{LocationFlags, Restore, S3Flags, TargetFlags};
+use crate::cli::{DefinersFlag, LocationFlags, Restore, S3Flags, TargetFlags};
 use crate::error::{Error, Result};
 
 /// The object that is restored from, and the run if one was named.
@@ -30,27 +32,7 @@ pub(crate) fn spec(args: &Restore, from: Option<&From>) -> Result<RestoreSpec> {
         )));
     }
     let source = match from {
-        Some(from) => {
-            if from.run.is_some() && args.at.is_some() {
-                return Err(Error::usage(
-                    "--at goes with an object; a run is a moment of its own",
-                ));
-            }
-            if from.kind == "MysqlBackup" {
-                archives_only(args)?;
-            }
-            let latest = from.run.is_none() && args.at.is_none();
-            RestoreFrom {
-                kind: Some(from.kind.to_owned()),
-                name: Some(from.name.clone()),
-                run: from.run.clone(),
-                latest: latest.then_some(true),
-                at: args.at.clone(),
-                database: args.from_database.clone(),
-                storage: args.storage.clone(),
-                location: None,
-            }
-        }
+        Some(from) => of_object(args, from)?,
         None => {
             archives_only(args)?;
             RestoreFrom {
@@ -66,9 +48,83 @@ pub(crate) fn spec(args: &Restore, from: Option<&From>) -> Result<RestoreSpec> {
         to,
         dry_run: args.check,
         overwrite: args.overwrite,
+        definers: definers(args)?,
+        definer: args.definer.clone(),
         image: args.image.clone(),
         ..RestoreSpec::default()
     })
+}
+
+/// An artefact of an object: of one of its runs, by its key, of a moment, or the newest.
+fn of_object(args: &Restore, from: &From) -> Result<RestoreFrom> {
+    let key = args.location.key.clone();
+    if from.run.is_some() {
+        for (flag, set) in [("--at", args.at.is_some()), ("--key", key.is_some())] {
+            if set {
+                return Err(Error::usage(format!(
+                    "{flag} goes with an object; a run is an artefact of its own"
+                )));
+            }
+        }
+    }
+    let (place, s3) = (&args.location, &args.location.s3);
+    for (flag, set) in [
+        ("--of", place.of.is_some()),
+        ("--path", place.path.is_some()),
+        ("--s3-prefix", s3.s3_prefix.is_some()),
+        ("--s3-endpoint", s3.s3_endpoint.is_some()),
+        ("--s3-region", s3.s3_region.is_some()),
+        ("--s3-secret", s3.s3_secret.is_some()),
+        ("--s3-path-style", s3.s3_path_style),
+    ] {
+        if set {
+            return Err(Error::usage(format!(
+                "{flag} goes with --pvc or --s3-bucket, a place without its object; {} says itself where its artefacts are",
+                from.name
+            )));
+        }
+    }
+    if from.kind == "MysqlBackup" {
+        archives_only(args)?;
+    }
+    let latest = from.run.is_none() && args.at.is_none() && key.is_none();
+    Ok(RestoreFrom {
+        kind: Some(from.kind.to_owned()),
+        name: Some(from.name.clone()),
+        run: from.run.clone(),
+        latest: latest.then_some(true),
+        at: args.at.clone(),
+        key,
+        database: args.from_database.clone(),
+        storage: args.storage.clone(),
+        location: None,
+    })
+}
+
+/// What becomes of definers: `--definer` alone means To.
+fn definers(args: &Restore) -> Result<Option<Definers>> {
+    if args.target.to_volume.is_some() && (args.definers.is_some() || args.definer.is_some()) {
+        return Err(Error::usage(
+            "--definers and --definer go with --to: a volume has no definers",
+        ));
+    }
+    let Some(account) = &args.definer else {
+        return match args.definers {
+            Some(DefinersFlag::To) => Err(Error::usage(
+                "--definers to needs --definer USER@HOST, the account that all get",
+            )),
+            other => Ok(other.map(Definers::from)),
+        };
+    };
+    if crds::restore::account(account).is_none() {
+        return Err(Error::usage(format!(
+            "invalid --definer {account:?}: write USER@HOST, such as app@%"
+        )));
+    }
+    match args.definers {
+        None | Some(DefinersFlag::To) => Ok(Some(Definers::To)),
+        Some(_) => Err(Error::usage("--definer goes with --definers to")),
+    }
 }
 
 fn target(flags: &TargetFlags, from: Option<&From>) -> Result<RestoreTarget> {

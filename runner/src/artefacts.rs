@@ -94,6 +94,18 @@ pub fn open(
     store: &dyn Store,
     manifest: &Manifest,
 ) -> Result<Box<dyn Read + Send>, Failure> {
+    opened(context, manifest, stored(store, manifest)?)
+}
+
+/// The same of stored bytes that are read already.
+///
+/// # Errors
+/// The same.
+pub(crate) fn opened(
+    context: &Context,
+    manifest: &Manifest,
+    stored: Box<dyn Read + Send>,
+) -> Result<Box<dyn Read + Send>, Failure> {
     let identity = match (
         &context.settings.identity_file,
         manifest.encryption.as_str(),
@@ -112,12 +124,7 @@ pub fn open(
             )));
         }
     };
-    codec::decoder(
-        stored(store, manifest)?,
-        manifest.compression,
-        identity.as_deref(),
-    )
-    .map_err(|e| {
+    codec::decoder(stored, manifest.compression, identity.as_deref()).map_err(|e| {
         e.downcast::<Failure>().unwrap_or_else(|e| {
             Failure::verification(
                 "NotDecryptable",
@@ -130,7 +137,14 @@ pub fn open(
     })
 }
 
-fn stored(store: &dyn Store, manifest: &Manifest) -> Result<Box<dyn Read + Send>, Failure> {
+/// The stored bytes.
+///
+/// # Errors
+/// They are gone, or the store refuses.
+pub(crate) fn stored(
+    store: &dyn Store,
+    manifest: &Manifest,
+) -> Result<Box<dyn Read + Send>, Failure> {
     store.open(&manifest.key)?.ok_or_else(|| {
         Failure::store(
             "ArtefactNotFound",

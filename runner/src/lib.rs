@@ -31,6 +31,7 @@ pub mod scratch;
 pub mod scrub;
 pub mod settings;
 pub mod source;
+pub mod sql;
 pub mod stall;
 pub mod store;
 pub mod tell;

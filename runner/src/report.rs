@@ -30,6 +30,8 @@ pub struct Reporter {
     pub counters: Counters,
     estimate: AtomicU64,
     complete: AtomicBool,
+    /// What a run that ends now leaves behind.
+    left: Mutex<Option<String>>,
 }
 
 impl Reporter {
@@ -46,6 +48,7 @@ impl Reporter {
             counters: Counters::default(),
             estimate: AtomicU64::new(0),
             complete: AtomicBool::new(false),
+            left: Mutex::new(None),
         };
         reporter.update(|_| {});
         reporter
@@ -115,6 +118,19 @@ impl Reporter {
     /// True once [`Reporter::complete`] was called.
     pub fn is_complete(&self) -> bool {
         self.complete.load(Ordering::Acquire)
+    }
+
+    /// From now on a run that is ended early leaves this behind, in words.
+    pub fn leaves(&self, what: &str) {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(what.to_owned());
+    }
+
+    /// What a run that ends now leaves behind, where it is something.
+    pub fn left(&self) -> Option<String> {
+        self.left
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Sets how many bytes the dump will have, as far as the server can tell.

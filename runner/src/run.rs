@@ -83,7 +83,10 @@ impl Context {
         let phase = &report.phase;
         let restore = restore::asked(self);
         let stored: Vec<&str> = report.artefacts.iter().map(|a| a.key.as_str()).collect();
-        let left = cancel::left_behind(self.settings.action, restore, phase, &stored);
+        let left = self
+            .reporter
+            .left()
+            .unwrap_or_else(|| cancel::left_behind(self.settings.action, restore, phase, &stored));
         match cause {
             Cause::Timeout => Failure::new(
                 exit::TIMEOUT,

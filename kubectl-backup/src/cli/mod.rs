@@ -25,7 +25,7 @@ pub(crate) use create::{
 pub(crate) use gobackup::{CreateBackup, CreateDatabase, CreateStorage};
 pub(crate) use output::{ChangeOutput, Format, FormatParser, Output};
 pub(crate) use read::{Describe, List, Logs, Runs, SortBy};
-pub(crate) use restore::{LocationFlags, Restore, TargetFlags};
+pub(crate) use restore::{DefinersFlag, LocationFlags, Restore, TargetFlags};
 pub(crate) use run::{Cancel, Delete, Resume, RunNow, Suspend, Wait};
 pub(crate) use schedule::{Calendar, Explain, Next, Preview, Schedule, ScheduleVerb};
 

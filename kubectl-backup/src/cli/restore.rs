@@ -1,6 +1,7 @@
 //! Flags of `restore`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use crds::restore::Definers;
 
 use super::{Change, S3Flags, TlsFlag};
 
@@ -31,6 +32,12 @@ pub(crate) struct Restore {
     /// Restore also where something is, and into the server the dump came from
     #[arg(long)]
     pub(crate) overwrite: bool,
+    /// What becomes of the definers of views, triggers, routines and events (MySQL, MariaDB): kept if unset
+    #[arg(long, value_enum, ignore_case = true, value_name = "WHAT")]
+    pub(crate) definers: Option<DefinersFlag>,
+    /// Account that becomes the definer of all, as USER@HOST
+    #[arg(long, value_name = "USER@HOST")]
+    pub(crate) definer: Option<String>,
     /// Check only: the artefact is compared, the target looked at, nothing is written
     #[arg(long)]
     pub(crate) check: bool,
@@ -52,6 +59,27 @@ pub(crate) struct Restore {
     /// Dry run and output.
     #[command(flatten)]
     pub(crate) change: Change,
+}
+
+/// `--definers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DefinersFlag {
+    /// They stay what they are
+    Keep,
+    /// Whoever restores becomes the definer
+    Drop,
+    /// All become the account of --definer
+    To,
+}
+
+impl From<DefinersFlag> for Definers {
+    fn from(flag: DefinersFlag) -> Self {
+        match flag {
+            DefinersFlag::Keep => Self::Keep,
+            DefinersFlag::Drop => Self::Drop,
+            DefinersFlag::To => Self::To,
+        }
+    }
 }
 
 /// The server to restore into, or the volume to put the dump onto.
@@ -96,10 +124,10 @@ pub(crate) struct LocationFlags {
     /// What more there is to say of the bucket.
     #[command(flatten)]
     pub(crate) s3: S3Flags,
-    /// Key of the artefact below the location; its newest one if unset
+    /// Key of the artefact, of the object or below the location; the newest one if unset
     #[arg(long, value_name = "KEY", conflicts_with_all = ["at", "of"])]
     pub(crate) key: Option<String>,
-    /// Whose artefacts are meant where several objects stored there, as NAME or NAMESPACE/NAME
+    /// With --pvc or --s3-bucket: whose artefacts are meant where several objects stored there, as NAME or NAMESPACE/NAME
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     pub(crate) of: Option<String>,
 }

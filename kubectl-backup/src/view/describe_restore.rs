@@ -96,6 +96,7 @@ fn from(spec: &RestoreSpec) -> String {
     if let Some(name) = &from.name {
         let which = from.run.as_ref().map(|run| format!("run {run}"));
         let which = which.or(from.at.as_ref().map(|at| format!("as of {at}")));
+        let which = which.or_else(|| from.key.clone());
         let kind = crds::restore::kind_of(from).to_lowercase();
         let mut text = format!(
             "{kind}/{name}, {}",

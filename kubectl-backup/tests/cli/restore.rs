@@ -419,3 +419,86 @@ Hint:          kubectl backup logs restore/r
         "Error from server (NotFound): restores.batch.isekiro.com \"nobody\" not found in namespace \"prod\".",
     );
 }
+
+#[test]
+fn u1_a_key_of_an_object_is_what_is_restored_and_flags_of_a_place_are_refused() {
+    let (fake, config) = cluster(good("would"), good("restored"));
+    let key = "prod/MysqlBackup/shop/20260101T000000Z-29000000.sql.zst";
+    config
+        .run(
+            &[
+                &TO[..],
+                &["--key", key, "--name", "r", "--overwrite", "--yes"],
+            ]
+            .concat(),
+        )
+        .ok();
+    for spec in [
+        &posts(&fake)[0]["spec"],
+        &fake.get("prod", "r").unwrap()["spec"],
+    ] {
+        assert_eq!(
+            spec["from"],
+            json!({ "kind": "MysqlBackup", "name": "shop", "key": key })
+        );
+    }
+    let described = config.run(&["describe", "restore/r"]).ok();
+    assert!(
+        described
+            .out
+            .contains(&format!("From:          mysqlbackup/shop, {key}\n")),
+        "{}",
+        described.out
+    );
+    for words in [
+        &["--of", "prod/shop"][..],
+        &["--path", "shop"],
+        &["--s3-prefix", "x"],
+        &["--s3-endpoint", "http://x"],
+        &["--s3-region", "x"],
+        &["--s3-secret", "x"],
+        &["--s3-path-style"],
+        &["--key", key, "--at", "2026-01-31T02:00:00Z"],
+        &["--key", key, "--of", "shop"],
+    ] {
+        let refused = config.run(&[&TO[..], words].concat());
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.err.contains(words[0]), "{refused:?}");
+    }
+    assert_eq!(posts(&fake).len(), 2, "nothing is made of what is refused");
+}
+
+#[test]
+fn l6_definers_are_said() {
+    let (fake, config) = cluster(good("would"), good("restored"));
+    for (n, (words, definers, definer)) in [
+        (&["--definers", "drop"][..], json!("Drop"), Value::Null),
+        (&["--definers", "Keep"], json!("Keep"), Value::Null),
+        (&["--definer", "app@%"], json!("To"), json!("app@%")),
+        (
+            &["--definers", "to", "--definer", "app@%"],
+            json!("To"),
+            json!("app@%"),
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("r{n}");
+        config
+            .run(&[&TO[..], words, &["--name", &name]].concat())
+            .ok();
+        let posts = posts(&fake);
+        let spec = &posts[posts.len() - 1]["spec"];
+        assert_eq!((&spec["definers"], &spec["definer"]), (&definers, &definer));
+    }
+    for words in [
+        &["--definers", "to"][..],
+        &["--definers", "drop", "--definer", "app@%"],
+        &["--definer", "app"],
+        &["--definers", "none"],
+    ] {
+        let refused = config.run(&[&TO[..], words, &["--name", "r"]].concat());
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+    }
+}

@@ -356,16 +356,26 @@ fn options(spec: &RestoreSpec, directory: Option<String>) -> Value {
                 .as_ref()
                 .or_else(|| location.and_then(|l| l.at.as_ref())),
         ),
-        ("key", location.and_then(|l| l.key.as_ref())),
+        (
+            "key",
+            spec.from
+                .key
+                .as_ref()
+                .or_else(|| location.and_then(|l| l.key.as_ref())),
+        ),
         ("database", spec.to.database.as_ref()),
         ("dump", spec.from.database.as_ref()),
         ("directory", directory.as_ref()),
+        ("definer", spec.definer.as_ref()),
     ];
     for (name, text) in texts {
         options.extend(text.map(|text| (name.to_owned(), json!(text))));
     }
     if let Some(etcd) = &spec.to.etcd {
         options.insert("etcd".to_owned(), json!(etcd));
+    }
+    if let Some(definers) = spec.definers {
+        options.insert("definers".to_owned(), json!(definers));
     }
     for (name, set) in [("overwrite", spec.overwrite), ("dryRun", spec.dry_run)] {
         if set {

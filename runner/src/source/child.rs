@@ -84,7 +84,7 @@ impl Dump {
         Ok((dump, output))
     }
 
-    /// Starts a client that reads SQL from its standard input and says nothing.
+    /// Starts a client that reads SQL from its standard input; what it prints has to be read.
     ///
     /// # Errors
     /// It can't be started.
@@ -93,19 +93,16 @@ impl Dump {
         args: &[String],
         cancel: &Cancel,
         scrub: &Arc<Scrub>,
-    ) -> Result<(Self, ChildStdin), Failure> {
+    ) -> Result<(Self, ChildStdin, ChildStdout), Failure> {
         let mut load = spawn(client, args, Stdio::piped(), cancel, scrub)?;
-        // What statements answer is of no interest, but must not fill the pipe.
-        if let Some(mut output) = load.child.stdout.take() {
-            std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-        }
-        let Some(input) = load.child.stdin.take() else {
+        let (Some(input), Some(output)) = (load.child.stdin.take(), load.child.stdout.take())
+        else {
             return Err(Failure::other(
                 "ClientNotStarted",
-                "the client has no input",
+                "the client has no input or output",
             ));
         };
-        Ok((load, input))
+        Ok((load, input, output))
     }
 
     /// Runs the client with `input` and gives all it says.

@@ -119,14 +119,16 @@ fn name(text: &str) -> Option<(String, &str)> {
     if let Some(rest) = text.strip_prefix('*') {
         return Some(("*".to_owned(), rest));
     }
-    let quoted = text.strip_prefix('`')?;
+    // With ANSI_QUOTES the server quotes names otherwise.
+    let quote = text.chars().next().filter(|c| ['`', '"'].contains(c))?;
+    let quoted = &text[1..];
     let mut name = String::new();
     let mut characters = quoted.char_indices().peekable();
     while let Some((at, c)) = characters.next() {
-        if c != '`' {
+        if c != quote {
             name.push(c);
-        } else if characters.next_if(|(_, next)| *next == '`').is_some() {
-            name.push('`');
+        } else if characters.next_if(|(_, next)| *next == quote).is_some() {
+            name.push(quote);
         } else {
             return Some((name, &quoted[at + 1..]));
         }
@@ -188,6 +190,8 @@ mod tests {
             "GRANT PROXY ON ''@'%' TO 'root'@'localhost'",
         ]);
         assert!(found.global().contains("PROCESS"));
+        let ansi = grants(&[r#"GRANT SELECT ON "own".* TO "bk"@"%""#]);
+        assert!(ansi.on_all_of("own", &["SELECT"]));
         for (database, privilege, expected) in [
             ("shop_1", "SELECT", true),
             ("shopx1", "SELECT", false),

@@ -280,12 +280,7 @@ impl Try {
                 return;
             }
         }
-        let state = self.server.state();
-        let last: Vec<_> = state.writes.iter().rev().take(12).collect();
-        panic!(
-            "{}: the operator does not come to rest: {last:#?}",
-            self.scenario.name
-        );
+        panic!("{}: the operator does not come to rest", self.scenario.name);
     }
 
     /// Takes in what there is and reconciles once. False if nothing was left to do.

@@ -34,6 +34,8 @@ pub(super) struct Dump {
     pub(super) sha256: String,
     /// What its server calls itself.
     pub(super) server: ServerIdentity,
+    /// Arguments it was made with, where they are on record.
+    pub(super) arguments: Vec<String>,
 }
 
 impl Dump {
@@ -109,6 +111,12 @@ impl<'a> Item<'a> {
             bytes: self.record.bytes,
             sha256: self.record.sha256.clone(),
             server: self.record.server.as_deref().cloned().unwrap_or_default(),
+            arguments: self
+                .record
+                .holds
+                .as_ref()
+                .map(|holds| holds.options.clone())
+                .unwrap_or_default(),
         }
     }
 

@@ -3,7 +3,8 @@
 //! - `object`: whose archive it is; `plan.storages` and `plan.encrypt`: where it is and what opens
 //!   it; `identityFile`: the age identity.
 //! - `source`: the server to restore into, with `usernameFile` and `passwordFile`.
-//! - `options.restore`: `{key | run | at, dump, database, directory, etcd, overwrite, dryRun}`.
+//! - `options.restore`: `{key | run | at, dump, database, definers, definer, directory,
+//!   etcd, overwrite, dryRun}`.
 //!   `dump` is the name of one Database in the archive; without it every dump that fits the server is
 //!   restored. `database` is another name for the one database of the dump. With `directory` the dump
 //!   of one Database is put there instead, on a mounted volume, and `source` is not looked at.
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use crds::report::exit;
+use crds::restore::Definers;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -43,6 +45,8 @@ struct Options {
     choice: Choice,
     dump: Option<String>,
     database: Option<String>,
+    definers: Option<Definers>,
+    definer: Option<String>,
     directory: Option<PathBuf>,
     etcd: files::Member,
     overwrite: bool,

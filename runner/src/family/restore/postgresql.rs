@@ -24,53 +24,38 @@ use super::super::script::Script;
 use super::Job;
 use super::choice::Dump;
 
+mod script;
+
 /// Port where none is given.
 const PORT: u16 = 5432;
 
-/// Relations of the user's own: how many, and one of them.
-const FILLED: &str = "SELECT count(*), coalesce(min(format('%I.%I', n.nspname, c.relname)), '')
-  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
- WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
-   AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e');
-";
+/// What a database holds of its users' own; both statements below ask for it.
+const OWN: &str = include_str!("postgresql/own.sql");
+/// Empties the database.
+const EMPTY: &str = include_str!("postgresql/empty.sql");
 
-/// Empties the database, but for the schema public itself and what extensions made: a plain dump
-/// drops nothing before it makes it anew.
-const EMPTY: &str = "SET LOCAL client_min_messages = warning;
-DO $restore$
-DECLARE commands text[]; command text;
-BEGIN
-  SELECT array_agg(c ORDER BY place) INTO commands FROM (
-    SELECT 1 AS place, format('DROP SCHEMA IF EXISTS %I CASCADE', n.nspname) AS c
-      FROM pg_catalog.pg_namespace n
-     WHERE n.nspname NOT IN ('information_schema', 'public') AND n.nspname !~ '^pg_'
-       AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_namespace'::regclass AND d.objid = n.oid AND d.deptype = 'e')
-    UNION ALL
-    SELECT 2, format('DROP %s IF EXISTS public.%I CASCADE', CASE k.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW' WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, k.relname)
-      FROM pg_catalog.pg_class k JOIN pg_catalog.pg_namespace n ON n.oid = k.relnamespace
-     WHERE n.nspname = 'public' AND k.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
-       AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = k.oid AND d.deptype = 'e')
-    UNION ALL
-    SELECT 3, format('DROP ROUTINE IF EXISTS public.%I(%s) CASCADE', p.proname, pg_catalog.pg_get_function_identity_arguments(p.oid))
-      FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
-     WHERE n.nspname = 'public'
-       AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    UNION ALL
-    SELECT 4, format('DROP TYPE IF EXISTS public.%I CASCADE', t.typname)
-      FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_catalog.pg_class k ON k.oid = t.typrelid
-     WHERE n.nspname = 'public' AND (t.typtype IN ('d', 'e', 'r') OR t.typtype = 'c' AND k.relkind = 'c')
-       AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_type'::regclass AND d.objid = t.oid AND d.deptype = 'e')
-  ) AS all_commands;
-  FOREACH command IN ARRAY coalesce(commands, '{}') LOOP EXECUTE command; END LOOP;
-END
-$restore$;
+/// Objects of the users' own: how many, and one of them. A schema that holds nothing is free.
+fn filled() -> String {
+    format!(
+        "SELECT count(*), coalesce(min(kind || ' ' || identity), '') FROM ({OWN}) AS own WHERE kind <> 'schema';\n"
+    )
+}
+
+/// Notes the transaction.
+const BEGUN: &str = "SELECT pg_catalog.set_config('kubectl_backup.transaction', pg_catalog.txid_current()::text, false);\n";
+/// It is still the same.
+const SAME: &str = "\n;DO $restore$ BEGIN
+  IF pg_catalog.current_setting('kubectl_backup.transaction', true) IS DISTINCT FROM pg_catalog.txid_current()::text THEN
+    RAISE EXCEPTION 'the dump left the transaction of its restore';
+  END IF;
+END $restore$;
 ";
 
 /// What a database holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Held {
     missing: bool,
-    relations: u64,
+    objects: u64,
     one: String,
 }
 
@@ -79,26 +64,48 @@ struct Held {
 /// # Errors
 /// As the module above.
 pub(super) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
+    if job.options.definers.is_some() || job.options.definer.is_some() {
+        return Err(Failure::settings(
+            "spec.definers (--definers) goes with dumps of MySQL and MariaDB: in PostgreSQL the roles that own things are part of the dump",
+        ));
+    }
     let mut scripts: Vec<Script> = job.dumps.iter().map(|_| Script::default()).collect();
+    let to = |dump: &Dump| {
+        job.options
+            .database
+            .clone()
+            .unwrap_or_else(|| dump.schema.clone())
+    };
+    let mut sent: Vec<script::Script> = job
+        .dumps
+        .iter()
+        .map(|dump| script::Script::new(&dump.schema, &to(dump)))
+        .collect();
+    let mut out = vec![];
     job.check(&mut |i, chunk| {
-        if let Some(script) = scripts.get_mut(i) {
+        if let (Some(script), Some(sent)) = (scripts.get_mut(i), sent.get_mut(i)) {
             script.feed(chunk);
+            out.clear();
+            sent.feed(chunk, &mut out);
         }
     })?;
-    for (dump, script) in job.dumps.iter().zip(&scripts) {
+    for ((dump, script), sent) in job.dumps.iter().zip(&scripts).zip(&mut sent) {
+        out.clear();
+        sent.finish(&mut out);
         readable(job, dump, script)?;
+        whole(dump, sent)?;
     }
     job.context.reporter.phase("Connecting");
     let server = Server::new(job, target)?;
     let mut held = vec![];
     for dump in job.dumps {
         let found = server.held(server.database(dump))?;
-        if found.relations > 0 && !job.options.overwrite {
+        if found.objects > 0 && !job.options.overwrite {
             return Err(occupied(
                 "TargetNotEmpty",
                 &format!(
-                    "{} tables, views and sequences are in database {} already, {} for one",
-                    found.relations,
+                    "{} objects (tables, views, functions, types and others) are in database {} already, {} for one",
+                    found.objects,
                     server.database(dump),
                     found.one
                 ),
@@ -118,11 +125,9 @@ pub(super) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
         target.host,
         server.port
     );
-    let replaced: u64 = held.iter().map(|h| h.relations).sum();
+    let replaced: u64 = held.iter().map(|h| h.objects).sum();
     if replaced > 0 {
-        what.push_str(&format!(
-            ", in place of all it holds ({replaced} tables, views and sequences)"
-        ));
+        what.push_str(&format!(", in place of all it holds ({replaced} objects)"));
     }
     if job.options.dry_run {
         job.would(&what);
@@ -131,8 +136,11 @@ pub(super) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
     job.context.reporter.phase("Restoring");
     job.walk(&mut |i, dump, entry| {
         let held = held.get(i).cloned().unwrap_or_default();
+        // Sequences that it does not make keep what they were set to.
+        let sets = sent.get(i).is_some_and(script::Script::sets_sequences);
+        let alone = sets && scripts.get(i).is_some_and(Script::is_data_alone);
         server
-            .load(dump, &held, entry)
+            .load(dump, &held, (entry, alone))
             .map_err(|e| job.failed(i, e))
     })?;
     job.done(&what);
@@ -153,6 +161,22 @@ fn readable(job: &Job<'_>, dump: &Dump, script: &Script) -> Result<(), Failure> 
     Err(Failure::verification(
         "IncompleteDump",
         format!("{} in {} has no closing line", dump.path, job.key()),
+    ))
+}
+
+/// It can be loaded in one transaction.
+fn whole(dump: &Dump, script: &script::Script) -> Result<(), Failure> {
+    if script.refusals().is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        crds::report::exit::SETTINGS,
+        "NotOneTransaction",
+        format!(
+            "{} can't be restored in one transaction and into one database: it holds {}; nothing was changed. `kubectl backup download` brings it, for psql by hand",
+            dump.name(),
+            script.refusals().join(", ")
+        ),
     ))
 }
 
@@ -223,7 +247,7 @@ impl<'a> Server<'a> {
 
     /// What the database holds; one that is not there will be made.
     fn held(&self, database: &str) -> Result<Held, Failure> {
-        let (text, ended) = self.ask(database, FILLED)?;
+        let (text, ended) = self.ask(database, &filled())?;
         if ended.good() {
             return held(&text).ok_or_else(|| {
                 Failure::source("ClientFailed", format!("psql gave no numbers but {text:?}"))
@@ -255,12 +279,22 @@ impl<'a> Server<'a> {
         ))
     }
 
-    /// Loads one dump, in one transaction.
-    fn load(&self, dump: &Dump, held: &Held, entry: &mut dyn Read) -> Result<(), Failure> {
+    /// Loads one dump, in one transaction. `alone`: it sets sequences it does not make.
+    fn load(
+        &self,
+        dump: &Dump,
+        held: &Held,
+        (entry, alone): (&mut dyn Read, bool),
+    ) -> Result<(), Failure> {
         let (context, database) = (self.job.context, self.database(dump));
         if held.missing {
             self.create(database)?;
         }
+        context.reporter.leaves(&if held.missing {
+            format!("database {database} was made and is empty")
+        } else {
+            format!("database {database} is as it was: the restore is one transaction, which is rolled back")
+        });
         let mut program = self.program(database)?;
         program
             .args
@@ -270,40 +304,99 @@ impl<'a> Server<'a> {
             return Err(Failure::other("ClientNotStarted", "psql has no input"));
         };
         let _ticker = Ticker::start(Arc::clone(&context.reporter), || {});
-        let sent = self.send(dump, held, entry, &mut input);
-        if let Err(e) = sent {
-            // Before its input ends: that would close the transaction as a good one.
-            drop(running);
-            drop(input);
-            return Err(e);
-        }
+        let sent = match self.send(dump, entry, &mut input) {
+            Ok(sent) => sent,
+            Err(e) => {
+                // Before its input ends: that would close the transaction as a good one.
+                drop(running);
+                drop(input);
+                return Err(self.undone(held, database, e));
+            }
+        };
         drop(input);
         let ended = running.wait()?;
-        context.check()?;
         if ended.good() {
+            context
+                .reporter
+                .leaves(&format!("database {database} is restored"));
             return Ok(());
         }
-        Err(explain(
-            &ended,
-            "; nothing was changed, all of it is one transaction",
-        ))
+        if sent && lost(&ended) {
+            context.reporter.leaves(&format!(
+                "database {database} is restored as a whole, or is as it was"
+            ));
+            context.check()?;
+            return Err(explain(
+                &ended,
+                &format!(
+                    "; all had been sent, so that database {database} is restored as a whole or as it was: look before restoring again"
+                ),
+            ));
+        }
+        context.check()?;
+        let sequences = if alone {
+            ", but for the values of sequences, which no transaction takes back"
+        } else {
+            ""
+        };
+        let context = if held.missing {
+            String::new()
+        } else {
+            let replaced = if self.job.options.overwrite {
+                REPLACED
+            } else {
+                ""
+            };
+            format!(
+                "{replaced}; database {database} is as it was, all of it is one transaction: nothing was changed{sequences}"
+            )
+        };
+        Err(self.undone(held, database, explain(&ended, &context)))
     }
 
-    /// Sends it all. A client that stops reading tells why itself.
+    /// What was made for a restore that failed goes.
+    fn undone(&self, held: &Held, database: &str, e: Failure) -> Failure {
+        if !held.missing {
+            return e;
+        }
+        let sql = format!("DROP DATABASE \"{}\";\n", database.replace('"', "\"\""));
+        let dropped = self
+            .ask("postgres", &sql)
+            .is_ok_and(|(_, ended)| ended.good());
+        let end = if dropped {
+            "was dropped again"
+        } else {
+            "is there and empty"
+        };
+        Failure {
+            message: format!(
+                "{}; database {database}, which was made for it, {end}",
+                e.message
+            ),
+            ..e
+        }
+    }
+
+    /// Sends it all; true if all was taken. A client that stops reading tells why itself.
     fn send(
         &self,
         dump: &Dump,
-        held: &Held,
         entry: &mut dyn Read,
         input: &mut impl Write,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let context = self.job.context;
-        if held.relations > 0 && input.write_all(EMPTY.as_bytes()).is_err() {
-            return Ok(());
+        let mut out = BEGUN.as_bytes().to_vec();
+        if self.job.options.overwrite {
+            out.extend_from_slice(EMPTY.replace("@OWN@", OWN).as_bytes());
         }
+        let mut script = script::Script::new(&dump.schema, self.database(dump));
         let (mut hash, mut bytes) = (Sha256::new(), 0u64);
         let mut buffer = vec![0; 256 * 1024];
         loop {
+            if input.write_all(&out).is_err() {
+                return Ok(false);
+            }
+            out.clear();
             let n = match entry.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(n) => n,
@@ -315,18 +408,37 @@ impl<'a> Server<'a> {
             bytes += n as u64;
             let raw = &context.reporter.counters.raw;
             raw.store(bytes, Ordering::Relaxed);
-            if input.write_all(&buffer[..n]).is_err() {
-                return Ok(());
-            }
+            script.feed(&buffer[..n], &mut out);
         }
-        if hex(&hash.finalize()) == dump.sha256 {
-            return Ok(());
+        if hex(&hash.finalize()) != dump.sha256 {
+            return Err(Failure::verification(
+                "RestoreIncomplete",
+                "what was read is not the dump that was checked before; nothing was changed",
+            ));
         }
-        Err(Failure::verification(
-            "RestoreIncomplete",
-            "what was read is not the dump that was checked before; nothing was changed",
-        ))
+        script.finish(&mut out);
+        out.extend_from_slice(SAME.as_bytes());
+        Ok(input.write_all(&out).is_ok())
     }
+}
+
+/// Said of a failure after the target was emptied.
+const REPLACED: &str = ", in place of what was there";
+
+/// The server went away.
+fn lost(ended: &Ended) -> bool {
+    let words = [
+        "server closed the connection",
+        "connection to server was lost",
+        "could not receive data",
+        "terminating connection",
+        "SSL connection has been closed",
+    ];
+    ended
+        .messages
+        .iter()
+        .any(|m| words.iter().any(|w| m.contains(w)))
+        || ended.messages.is_empty()
 }
 
 /// `4|public.t`.
@@ -334,7 +446,7 @@ fn held(text: &str) -> Option<Held> {
     let mut parts = text.trim().splitn(2, '|');
     Some(Held {
         missing: false,
-        relations: parts.next()?.parse().ok()?,
+        objects: parts.next()?.parse().ok()?,
         one: parts.next()?.to_owned(),
     })
 }
@@ -374,6 +486,11 @@ fn explain(ended: &Ended, context: &str) -> Failure {
             "PermissionDenied",
             "restore as a user who owns the database and may make what the dump makes",
         )
+    } else if says(&["already exists"]) && context.contains(REPLACED) {
+        (
+            "RestoreFailed",
+            "the dump makes it twice, or an extension of the target holds it: restore into a new database (spec.to.database, --database)",
+        )
     } else if says(&["already exists"]) {
         (
             "TargetNotEmpty",
@@ -404,7 +521,7 @@ mod tests {
     #[test]
     fn a_name_may_hold_the_separator() {
         let found = held("4|public.\"a|b\"\n").unwrap();
-        assert_eq!((found.relations, found.one.as_str()), (4, "public.\"a|b\""));
+        assert_eq!((found.objects, found.one.as_str()), (4, "public.\"a|b\""));
         assert_eq!(held(""), None);
     }
 }

@@ -268,7 +268,7 @@ fn a_restore_that_can_never_run_is_refused_when_it_is_made() {
             json!({"name": "shop"}),
             to.clone(),
             "spec.from",
-            "exactly one of run, latest: true, at",
+            "exactly one of run, latest: true, at, key",
         ),
         (
             json!({"name": "shop", "at": "yesterday"}),

@@ -1,0 +1,24 @@
+//! The text of a dump of MySQL or MariaDB, read statement by statement as the SQL client reads it:
+//! what it would do is known before its first statement is sent, and what belongs to another place
+//! or another name is left out or renamed on its way. Rows go by as they are.
+
+mod finds;
+mod rules;
+mod script;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+pub use finds::{Found, Right};
+pub use rules::{Definers, Wish};
+pub use script::Script;
+
+/// What the client prints where a table begins, before its number.
+pub const MARK: &str = "@@table ";
+/// The number of what is no table.
+pub const OTHER: usize = 0;
+
+/// A name as SQL writes it.
+pub fn identifier(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
