@@ -448,3 +448,72 @@ fn r6_a_pod_that_is_ended_while_it_prunes_has_made_a_good_backup() {
         done.report.warnings
     );
 }
+
+/// Killed at any request, each time another run: when all of the object is removed on request, nothing
+/// of it is left, no matter how young.
+#[test]
+fn r5_what_killed_attempts_left_goes_when_all_is_removed() {
+    let fake = FakeS3::start(Fault::None);
+    let mut kills = 0;
+    for number in (1..60).step_by(if long() { 1 } else { 4 }) {
+        let (url, gate) = fake.gated(number, Moment::After);
+        let run = format!("shop-{}", 28_950_870 + number);
+        let killed = with_bucket(pod(&run, &run), &run, &url, "backups", json!({}));
+        let mut child = killed.start();
+        let was_held = gate.wait(&mut || child.try_wait().unwrap().is_some());
+        let _ = child.kill();
+        child.wait().unwrap();
+        gate.open();
+        if !was_held {
+            break;
+        }
+        kills += 1;
+    }
+    assert!(kills >= 4, "{kills}");
+    let all = json!({"action": "Prune", "options": {"all": true}});
+    with_bucket(pod("p-1", "p-1"), "p-1", &fake.url, "backups", all)
+        .run()
+        .assert_good();
+    assert_eq!(FakeS3::keys(&fake), [""; 0], "after {kills} kills");
+    assert_eq!(fake.open_uploads(), [""; 0]);
+}
+
+/// The same for archives in parts, which lie in directories of their own.
+#[test]
+fn r5_parts_of_archives_that_killed_attempts_left_go_when_all_is_removed() {
+    let fake = FakeS3::start(Fault::None);
+    fake.put("pre/fix/photos.tar", b"x", 30);
+    let mut kills = 0;
+    for number in (1..80).step_by(if long() { 1 } else { 5 }) {
+        let (url, gate) = fake.gated(number, Moment::After);
+        let mut family = archive_pod(&format!("pod-{number}"), &url);
+        family.plan["split"] = json!({"bytes": 100, "suffixLength": 3, "numeric": true});
+        let spec = family.spec_of(&format!("nightly-{}", 28_950_870 + number));
+        family.runner.env.insert("BACKUP_SPEC".into(), spec);
+        let mut child = family.runner.start();
+        let was_held = gate.wait(&mut || child.try_wait().unwrap().is_some());
+        let _ = child.kill();
+        child.wait().unwrap();
+        gate.open();
+        if !was_held {
+            break;
+        }
+        kills += 1;
+    }
+    assert!(kills >= 4, "{kills}");
+    let parts = FakeS3::keys(&fake)
+        .into_iter()
+        .filter(|k| k.contains(".tar") && k.contains("-00"))
+        .count();
+    assert!(parts > 0, "no part was left: nothing is shown");
+    let mut family = archive_pod("pod-last", &fake.url);
+    family
+        .act("p-1", "Prune", json!({"all": true}))
+        .assert_good();
+    assert_eq!(
+        FakeS3::keys(&fake),
+        ["pre/fix/photos.tar"],
+        "after {kills} kills"
+    );
+    assert_eq!(fake.open_uploads(), [""; 0]);
+}
