@@ -26,6 +26,11 @@ pub trait Place: Sync {
     /// Directory of artefacts and of the runner's own files.
     fn directory(&self) -> &str;
 
+    /// Another directory of the runner's own files, where there is one: all in it is this object's.
+    fn beside(&self) -> Option<String> {
+        None
+    }
+
     /// True if only the runner gives such a key, and to artefacts of this object alone: one that nobody
     /// vouches for is then a leftover, also where no claim names it.
     fn is_artefact(&self, key: &str) -> bool;
@@ -156,8 +161,21 @@ impl Search<'_> {
             let Some(name) = Name::parse(&own.key).filter(|n| !n.is_of(self.attempt)) else {
                 continue;
             };
-            let asked = self.all && (self.place.is_alone() || nonces.contains(name.nonce));
-            if asked || nonces.contains(name.nonce) || self.is_dead(&own, &name) {
+            let asked = self.all && self.place.is_alone();
+            // What only asks for the time is missed by nobody.
+            let clock = name.tag == store::CLOCK;
+            if asked || clock || nonces.contains(name.nonce) || self.is_dead(&own, &name) {
+                self.remove_own(&own.key)?;
+            }
+        }
+        for own in match self.place.beside() {
+            Some(directory) => self.store.own(&directory)?,
+            None => vec![],
+        } {
+            let Some(name) = Name::parse(&own.key).filter(|n| !n.is_of(self.attempt)) else {
+                continue;
+            };
+            if self.all || self.is_dead(&own, &name) {
                 self.remove_own(&own.key)?;
             }
         }

@@ -338,6 +338,10 @@ impl Place for Archives<'_> {
         self.path
     }
 
+    fn beside(&self) -> Option<String> {
+        Some(directory(self.context, self.path))
+    }
+
     fn is_artefact(&self, _key: &str) -> bool {
         false
     }

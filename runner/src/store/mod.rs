@@ -256,10 +256,14 @@ pub fn holds(store: &dyn Store, key: &str, content: &[u8]) -> Result<bool, Failu
     Ok(found == content)
 }
 
+/// The tag in the names of what is written to ask for the store's time.
+pub const CLOCK: &str = "now";
+
 /// Key of a small object that says by its time what time the store has.
 pub fn clock_key(directory: &str, attempt: &Attempt) -> String {
     let a = attempt;
-    let name = format!("{}{}~{}~{}~now.tmp", temporary::OWN, a.run, a.pod, a.nonce);
+    let own = temporary::OWN;
+    let name = format!("{own}{}~{}~{}~{CLOCK}.tmp", a.run, a.pod, a.nonce);
     key_in(directory, &name)
 }
 
