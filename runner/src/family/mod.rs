@@ -116,7 +116,10 @@ fn steps(context: &Context, family: &Family, work: &WorkDir) -> Result<(), Failu
 
 /// Applies retention where the archive was read back: nothing older goes because of one that was not.
 fn prune(context: &Context, family: &Family, delivered: Vec<Delivered>) {
-    context.reporter.complete();
+    // A storage that lacks the archive fails the run, whatever ends it.
+    if delivered.len() == family.plan.storages.len() {
+        context.reporter.complete();
+    }
     let (whole, unread): (Vec<_>, Vec<_>) = delivered.into_iter().partition(|d| d.read_back);
     for one in unread.iter().filter(|d| d.keep > 0) {
         context.reporter.warn(&format!(
