@@ -432,7 +432,7 @@ fn l7_odd_names_are_restored_and_found_again() {
     ];
     let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
     for db in [maria(), mysql_9()] {
-        for (n, name) in ["n l", "na`m'e\"%; --", &"y".repeat(64)]
+        for (n, name) in ["n\nl", "na`m'e\"%; --", &"y".repeat(64)]
             .into_iter()
             .enumerate()
         {
