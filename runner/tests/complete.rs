@@ -71,8 +71,8 @@ fn there_and_back(db: &MariaDb, runner: Runner) -> (String, String) {
 fn t6_what_mariadb_can_hold_loads_into_its_own_version() {
     let of_host = |db: &MariaDb| Runner::new(db);
     let of_11 = |db: &MariaDb| Runner::new(db).programs_of(mariadb_11_directory());
-    let both: [(MariaDb, &dyn Fn(&MariaDb) -> Runner); 2] =
-        [(MariaDb::start(), &of_host), (mariadb_11(&[]), &of_11)];
+    type Make<'a> = &'a dyn Fn(&MariaDb) -> Runner;
+    let both: [(MariaDb, Make<'_>); 2] = [(MariaDb::start(), &of_host), (mariadb_11(&[]), &of_11)];
     for (db, runner) in both {
         db.sql(FULL);
         db.sql(include_str!("fixtures/everything.sql"));

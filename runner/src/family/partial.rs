@@ -1,6 +1,9 @@
 //! Which of a Database's own arguments leave something out of its dump, by client. PURE.
 
-use crds::gobackup::plan::Engine;
+use crds::gobackup::plan::{Database, Engine};
+use secrecy::SecretString;
+
+use crate::run::Context;
 
 /// A long option, its short form, whether it has a value, and what the dump lacks by it.
 type Row = (&'static str, Option<char>, bool, &'static str);
@@ -243,15 +246,27 @@ const INFLUX: [Row; 4] = [
     ("org-id", None, true, "other organisations are not in it"),
 ];
 
-/// What these arguments leave out, a sentence each; MySQL's and MariaDB's are judged where their dump
-/// is planned.
+/// Tells of a Database what its own arguments leave out of the dump, and gives it.
+pub(super) fn tell(context: &Context, database: &Database<SecretString>) -> Vec<String> {
+    let found = partial(database.engine, &database.args);
+    for text in &found {
+        context.reporter.warn(&format!(
+            "Database {}: the dump is partial: by {text}; leave the argument out of config.args for a whole backup",
+            database.name
+        ));
+    }
+    found
+}
+
+/// What these arguments leave out, a sentence each.
 pub(super) fn partial(engine: Engine, args: &[String]) -> Vec<String> {
     let rows: &[Row] = match engine {
         Engine::Postgresql => &POSTGRESQL,
         Engine::Mongodb => &MONGODB,
         Engine::Redis => &REDIS,
         Engine::Influxdb2 => &INFLUX,
-        Engine::Mysql | Engine::Mariadb | Engine::Etcd | Engine::Mssql => &[],
+        Engine::Mysql | Engine::Mariadb => return crate::source::partial(args),
+        Engine::Etcd | Engine::Mssql => &[],
     };
     let mut found: Vec<String> = vec![];
     let mut words = args.iter();
@@ -322,6 +337,7 @@ mod tests {
             (Engine::Mongodb, "--query={}", "match"),
             (Engine::Mongodb, "-c t", "other collections"),
             (Engine::Redis, "--functions-rdb x", "functions"),
+            (Engine::Mariadb, "--no-data", "no rows"),
         ] {
             let found = partial(engine, &words(text));
             assert_eq!(found.len(), 1, "{text}: {found:?}");

@@ -51,6 +51,10 @@ const REFUSED: &[(&str, &str)] = &[
     ("login-path", "the runner writes its own option file"),
     ("all-databases", "set DATABASES or spec.source.databases"),
     ("databases", "set DATABASES or spec.source.databases"),
+    (
+        "tables",
+        "names of databases would be read as tables; exclude those that are not wanted",
+    ),
     ("log-error", "the client's messages must reach the log"),
     ("debug", "it writes files beside the dump"),
     ("plugin-dir", "it loads code"),
@@ -117,7 +121,6 @@ const ALLOWED: &[&str] = &[
     "skip-generated-invisible-primary-key",
     "ssl",
     "ssl-cipher",
-    "tables",
     "tls-version",
     "tls-ciphersuites",
     "triggers",
@@ -217,8 +220,13 @@ fn field(origin: Origin) -> &'static str {
 
 fn one(origin: Origin, arg: &str) -> Result<(), String> {
     if let Some(long) = arg.strip_prefix("--") {
-        let name = long.split('=').next().unwrap_or_default();
-        return self::long(origin, &name.to_ascii_lowercase().replace('_', "-"));
+        let (name, value) = long.split_once('=').unwrap_or((long, ""));
+        let name = name.to_ascii_lowercase().replace('_', "-");
+        let off = ["0", "off", "false"].contains(&value.to_ascii_lowercase().as_str());
+        if name == "quote-names" && off {
+            return self::long(origin, "skip-quote-names");
+        }
+        return self::long(origin, &name);
     }
     if let Some(short) = arg.strip_prefix('-') {
         if !short.is_empty() && short.chars().all(|c| SHORT.contains(c)) {
@@ -299,6 +307,7 @@ mod tests {
             "--host=x",
             "-hx",
             "--all-databases",
+            "--tables",
             "-A",
             "-B",
             "--help",

@@ -100,6 +100,12 @@ impl Arguments {
     }
 }
 
+/// What these arguments leave out of the dump, a sentence each.
+pub(crate) fn partial(args: &[String]) -> Vec<String> {
+    let all = Arguments::new(args).partial();
+    all.iter().map(Partial::to_string).collect()
+}
+
 /// What an argument leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Partial {

@@ -18,6 +18,7 @@ pub use client::{Client, Clients, Flavour, missing};
 pub use complete::{Asked, check};
 pub use errors::explain;
 pub(crate) use errors::number;
+pub(crate) use given::partial;
 pub use greeting::greet;
 pub use option_file::{OptionFile, scratch_directory};
 pub use plan::{DumpPlan, plan};

@@ -31,6 +31,11 @@ pub fn plan(
 ) -> Result<DumpPlan, Failure> {
     let mut plan = DumpPlan::default();
     let given = Arguments::new(&source.extra_args);
+    if given.says("quote-names") == Some(false) {
+        return Err(Failure::settings(
+            "--skip-quote-names is not accepted: without quotes tables can't be told apart in the dump; leave the argument out",
+        ));
+    }
     // The user's come first: some of them are short for many, and turn off what is wanted below.
     plan.args.extend(source.extra_args.iter().cloned());
     for partial in given.partial() {
@@ -494,7 +499,8 @@ mod tests {
             first: vec!["shop.a".into(), "shop.b".into(), "shop.c".into()],
             total: 4711,
         };
-        let change: [(fn(&mut Server, Names), &str, &str); 6] = [
+        type Change = fn(&mut Server, Names);
+        let change: [(Change, &str, &str); 6] = [
             (
                 |s, n| s.unlisted_triggers = n,
                 "triggers of",
@@ -606,6 +612,18 @@ mod tests {
         assert!(
             args(&client, &limited, "").contains("--init-command=SET SESSION sql_select_limit=")
         );
+    }
+
+    #[test]
+    fn t5_names_stay_quoted() {
+        for text in [
+            "--skip-quote-names",
+            "--quote_names=0",
+            "--disable-quote-names",
+        ] {
+            let refused = plan(&mariadb(), Some(&server("10.11.19-MariaDB")), &source(text));
+            assert_eq!(refused.unwrap_err().exit_code, 2, "{text}");
+        }
     }
 
     #[test]

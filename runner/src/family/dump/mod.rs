@@ -129,13 +129,7 @@ impl Dump<'_> {
 
     /// What its own arguments leave out of the dump, told too.
     fn partial(&self) -> Vec<String> {
-        let found = partial::partial(self.database.engine, &self.database.args);
-        for text in &found {
-            self.warn(&format!(
-                "the dump is partial: by {text}; leave the argument out of config.args for a whole backup"
-            ));
-        }
-        found
+        partial::tell(self.context, self.database)
     }
 
     /// The client ended well, and what it said then is told.

@@ -23,7 +23,7 @@ pub(super) const FILE: &str = "secret-file:";
 const TIMESTAMP: &str = "2006.01.02.15.04.05";
 /// Of one transaction, and with what gobackup leaves out. What the Database's `args` say comes
 /// after it and counts.
-pub(in crate::family) const MYSQLDUMP: [&str; 7] = [
+pub(in crate::family) const MYSQLDUMP: [&str; 8] = [
     "--single-transaction",
     "--quick",
     "--routines",
@@ -31,6 +31,7 @@ pub(in crate::family) const MYSQLDUMP: [&str; 7] = [
     "--triggers",
     "--hex-blob",
     "--no-tablespaces",
+    "--skip-add-locks",
 ];
 
 /// What the file is made of.
@@ -171,6 +172,9 @@ impl Config<'_> {
                 set("tables", list(&d.tables).filter(|_| d.database.is_some()));
             }
             Engine::Postgresql => {
+                if !d.tables.is_empty() && d.database.is_some() {
+                    args.push("--strict-names".to_owned());
+                }
                 set("username", user.map(Value::from));
                 // Handed to the client by its environment.
                 set("password", expose(d.password.as_ref()).map(Value::from));

@@ -21,7 +21,7 @@ use crds::run::{Artefact, SPEC_ENV};
 use super::settings::Family;
 use super::state::Archive;
 use super::storages::{self, Delivered, Target};
-use super::{process, scripts, state};
+use super::{partial, process, scripts, state};
 use crate::failure::Failure;
 use crate::pipeline::Stored;
 use crate::report::Ticker;
@@ -52,6 +52,9 @@ pub(super) fn run(context: &Context, family: &Family, work: &Path) -> Result<(),
     );
     context.check()?;
     let home = Home::new(context, family, work)?;
+    for database in &family.plan.databases {
+        partial::tell(context, database);
+    }
     context.reporter.phase("Dumping");
     let claims = Arc::new(claim(context, &targets)?);
     let _ticker = {

@@ -158,7 +158,7 @@ mod tests {
         );
         // Near both ends at each byte, between them at so many that it stays quick.
         let step = bytes.len() / 500 + 1;
-        let near = |at: &usize| *at < 700 || *at + 700 > bytes.len() || *at % step == 0;
+        let near = |at: &usize| *at < 700 || *at + 700 > bytes.len() || at.is_multiple_of(step);
         for cut in (0..bytes.len()).filter(near) {
             assert!(!good(engine, path, &bytes[..cut]), "{path} cut at {cut}");
         }

@@ -93,12 +93,12 @@ fn every_type_of_database_in_gobackups_keys() {
         (
             "{name: db, engine: mysql, host: h, port: 3306, database: d, username: u, password: x, excludeTables: [a, o.b], tables: [c]}",
             "{type: mysql, host: h, port: 3306, database: d, username: u, password: 'secret-file:/run/secrets/gobackup/databases/db/password', tables: [c],
-              args: '--single-transaction --quick --routines --events --triggers --hex-blob --no-tablespaces --ignore-table=d.a --ignore-table=o.b'}",
+              args: '--single-transaction --quick --routines --events --triggers --hex-blob --no-tablespaces --skip-add-locks --ignore-table=d.a --ignore-table=o.b'}",
         ),
         (
             "{name: db, engine: mariadb, host: h, port: 3306, username: u, args: [--skip-events], tables: [c]}",
             "{type: mysql, host: h, port: 3306, all_databases: true, username: u,
-              args: '--single-transaction --quick --routines --events --triggers --hex-blob --no-tablespaces --skip-events'}",
+              args: '--single-transaction --quick --routines --events --triggers --hex-blob --no-tablespaces --skip-add-locks --skip-events'}",
         ),
         (
             "{name: db, engine: postgresql, socket: /s/.s.PGSQL.5432, tables: [c], excludeTables: [e]}",
