@@ -8,7 +8,7 @@ use crds::time::{from_k8s, parse_rfc3339, to_k8s};
 
 use super::observed::{JobDigest, PodDigest};
 use super::plan::{Draft, Step};
-use super::{pending, runs, slots};
+use super::{history, pending, runs, slots};
 
 /// Intent: the container was not running in time.
 pub(super) const NEVER_STARTED: &str = "NeverStarted";
@@ -121,11 +121,18 @@ impl super::Observed {
 pub(super) fn ends(draft: &mut Draft<'_>) {
     let seen = draft.seen;
     for job in seen.jobs.iter().filter(|j| j.is_active() && !j.deleting) {
-        // Somebody wants its end, or its outcome stands although another container goes on.
-        let ends = |r: &crds::run::Run| {
-            r.job_uid.as_deref() == Some(&*job.uid) && (r.intent.is_some() || r.result.is_final())
-        };
-        if seen.status.runs.iter().any(ends) {
+        let mut runs = seen.status.runs.iter();
+        let run = runs.find(|r| r.job_uid.as_deref() == Some(&*job.uid));
+        // Its outcome stands although another container goes on: its log stays for a while.
+        let closed = run.filter(|r| r.result.is_final());
+        if let Some(ended) = closed.and_then(|r| r.completion_time.as_ref()) {
+            let at = from_k8s(ended) + history::FENCE;
+            if draft.now < at {
+                draft.wake_at(at);
+                continue;
+            }
+        }
+        if run.is_some_and(|r| r.intent.is_some() || r.result.is_final()) {
             draft.steps.push(Step::DeleteJob {
                 name: job.name.to_string(),
                 uid: job.uid.to_string(),

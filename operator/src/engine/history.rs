@@ -12,7 +12,7 @@ use super::{notices, verify};
 /// its name.
 pub(super) const FENCE: Duration = Duration::seconds(60);
 /// Jobs of other actions stay for so long after their end, for their logs.
-const ACTION_KEPT: Duration = Duration::minutes(10);
+pub(super) const ACTION_KEPT: Duration = Duration::minutes(10);
 
 /// Deletes finished Jobs beyond the limits, oldest first; also while suspended.
 pub(super) fn prune(draft: &mut Draft<'_>) {

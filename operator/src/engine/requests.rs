@@ -13,7 +13,7 @@ use super::ledger::{self, CANCELLED, Closing};
 use super::observed::{JobDigest, PodDigest};
 use super::outcome;
 use super::plan::{Draft, Step};
-use super::{pending, runs, start, verify};
+use super::{history, pending, runs, start, verify};
 
 /// Answers what is asked and carries on what was.
 pub(super) fn answer(draft: &mut Draft<'_>) {
@@ -417,7 +417,13 @@ fn end_jobs(draft: &mut Draft<'_>) {
     let actions = |j: &&JobDigest| j.action != Action::Backup && j.is_active() && !j.deleting;
     for job in seen.jobs.iter().filter(actions) {
         let mut requests = seen.status.requests.iter().filter(|r| closed(r));
-        if requests.any(|r| Some(&*r.id) == job.request_id.as_deref()) {
+        // What it said is in its log.
+        let said = seen.pods.iter().filter(|p| p.job_uid == job.uid);
+        let said = said.filter_map(|p| p.ended.as_ref()?.at).max();
+        let stays = said.map(|at| at + history::ACTION_KEPT);
+        if let Some(at) = stays.filter(|at| draft.now < *at) {
+            draft.wake_at(at);
+        } else if requests.any(|r| Some(&*r.id) == job.request_id.as_deref()) {
             draft.steps.push(Step::DeleteJob {
                 name: job.name.to_string(),
                 uid: job.uid.to_string(),

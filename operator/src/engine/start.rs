@@ -321,7 +321,12 @@ fn beside(draft: &Draft<'_>, policy: ConcurrencyPolicy, trigger: Trigger) -> Opt
         .seen
         .jobs
         .iter()
-        .filter(|j| j.is_active() && j.action == Action::Backup);
+        .filter(|j| j.is_active() && j.action == Action::Backup)
+        // One whose outcome stands is held by another container of its pod alone.
+        .filter(|j| {
+            let mut runs = draft.status.runs.iter();
+            !runs.any(|r| r.job_uid.as_deref() == Some(&*j.uid) && r.result.is_final())
+        });
     let kept = |j: &&JobDigest| !replaces || j.trigger != Trigger::Schedule;
     let reason = |j: &JobDigest| if kept(&j) { FORBID } else { REPLACING };
     let first = active.clone().find(kept).or(active.next())?;

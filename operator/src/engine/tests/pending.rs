@@ -294,9 +294,12 @@ fn t10_a_container_that_does_not_end_decides_nothing() {
         let warning = world.newest().warnings.join(" ");
         assert!(warning.contains("container proxy"), "{warning}");
         assert!(world.reasons().contains(&"ContainerDidNotEnd"));
-        // Deleted only after the outcome stands in status: the world applies steps first.
-        assert_eq!(world.deleted.len(), 1);
         assert_eq!(world.seen.status.active_count, Some(0));
+        // Its log stays for a minute, then its Job is ended.
+        world.live_to(t("2025-01-01T01:01:09Z"));
+        assert_eq!(world.deleted, []);
+        world.live_to(t("2025-01-01T01:01:10Z"));
+        assert_eq!(world.deleted.len(), 1);
         // The next slot is not skipped.
         world.at("2025-01-01T02:00:00Z");
         assert_eq!(world.started.len(), 2);
@@ -316,7 +319,7 @@ fn t10_the_outcome_stands_before_the_job_is_ended() {
     assert_eq!(first.status.runs[0].result, RunResult::Succeeded);
     assert!(!deletes(&first));
     world.seen.status = first.status;
-    let second = super::super::plan(&world.seen, t("2025-01-01T01:01:01Z"));
+    let second = super::super::plan(&world.seen, t("2025-01-01T01:01:11Z"));
     assert!(deletes(&second));
 }
 
@@ -336,7 +339,30 @@ fn t10_a_verification_and_a_list_are_ended_too() {
         "{}",
         request.message
     );
+    // `runs --stored` reads its log.
+    assert_eq!(world.deleted, []);
+    world.live_to(t("2025-01-01T01:10:10Z"));
     assert_eq!(world.deleted.len(), 1);
+}
+
+/// Under Forbid, what another container holds up is not what runs.
+#[test]
+fn t10_the_next_slot_starts_beside_a_pod_that_does_not_end() {
+    let mut world = World::new("* * * * *", "2025-01-01T00:59:30Z").with(|s| {
+        s.own_image = true;
+        s.concurrency = ConcurrencyPolicy::Forbid;
+    });
+    world.at("2025-01-01T01:00:00Z");
+    let mut pod = a_pod(&world, None);
+    let end = Some(ended(0, report(true)));
+    (pod.started, pod.held, pod.ended) = (true, Some("proxy".into()), end);
+    world.seen.pods.push(pod);
+    world.live_to(t("2025-01-01T01:01:00Z"));
+    assert_eq!(world.deleted, []);
+    assert_eq!(
+        world.slots(),
+        ["2025-01-01T01:00:00Z", "2025-01-01T01:01:00Z"]
+    );
 }
 
 /// A slot that is not due yet is believed of no Job that status does not know.
