@@ -112,7 +112,11 @@ impl Settings {
             warnings: &mut warnings,
             literal: &literal,
         };
-        let source = source::parse(&mut input, spec.as_ref().and_then(|s| s.source.as_ref()));
+        let source = source::parse(
+            &mut input,
+            spec.as_ref().and_then(|s| s.source.as_ref()),
+            spec.as_ref().map_or(Action::Backup, |s| s.action),
+        );
         let destination = destination::parse(
             &mut input,
             spec.as_ref().and_then(|s| s.destination.as_ref()),

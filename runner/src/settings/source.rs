@@ -2,6 +2,7 @@
 //! EXCLUDE_TABLES and MYSQLDUMP_ARGS.
 
 use crds::mysql_backup::TlsMode;
+use crds::request::Action;
 use crds::run::RunSource;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -46,6 +47,7 @@ pub struct Source {
 pub(super) fn parse(
     input: &mut Input<'_>,
     typed: Option<&RunSource>,
+    action: Action,
 ) -> Result<Source, Vec<String>> {
     let empty = RunSource::default();
     let typed = typed.unwrap_or(&empty);
@@ -54,7 +56,7 @@ pub(super) fn parse(
     let host = collect(&mut problems, host(input, typed, socket.is_some()));
     let port = collect(&mut problems, port(input, typed));
     let username = collect(&mut problems, username(input, typed));
-    let password = collect(&mut problems, password(input, typed));
+    let password = collect(&mut problems, password(input, typed, action));
     let databases = collect(&mut problems, databases(input, typed));
     let exclude_tables = collect(&mut problems, exclude_tables(input, typed));
     let extra_args = collect(&mut problems, extra_args(input, typed));
@@ -209,7 +211,13 @@ fn username(input: &mut Input<'_>, typed: &RunSource) -> Result<String, String> 
     Ok(text.to_owned())
 }
 
-fn password(input: &mut Input<'_>, typed: &RunSource) -> Result<SecretString, String> {
+/// The password. A backup without one is a Secret that was never filled; a server that is restored
+/// into may ask for none, as a Redis in the namespace does.
+fn password(
+    input: &mut Input<'_>,
+    typed: &RunSource,
+    action: Action,
+) -> Result<SecretString, String> {
     let env = input.raw("PASSWORD").map(str::to_owned);
     if let Some(file) = &typed.password_file {
         if env.is_some_and(|p| !p.is_empty()) {
@@ -217,7 +225,7 @@ fn password(input: &mut Input<'_>, typed: &RunSource) -> Result<SecretString, St
         }
         let text = input.file("spec.source.credentialsSecretRef", file)?;
         let password = input.secret("the Secret of spec.source.credentialsSecretRef", &text);
-        if password.expose_secret().is_empty() {
+        if action != Action::Restore && password.expose_secret().is_empty() {
             return Err(
                 "the password is empty: fill its key in the Secret of spec.source.credentialsSecretRef"
                     .to_owned(),
