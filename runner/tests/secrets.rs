@@ -36,9 +36,9 @@ printf %s "$1" | od -An -v -tx1 | tr -d ' \n' | tr a-f A-F | sed 's/../%&/g'; ec
     let text = String::from_utf8(output.stdout).unwrap();
     let mut forms: Vec<String> = text.lines().map(str::to_owned).collect();
     // What stands before and after changes the ends of base64.
-    for i in 1..4 {
-        let inner: String = forms[i].chars().skip(4).collect();
-        forms[i] = inner
+    for form in &mut forms[1..4] {
+        let inner: String = form.chars().skip(4).collect();
+        *form = inner
             .chars()
             .take(inner.chars().count().saturating_sub(2))
             .collect();
@@ -137,7 +137,8 @@ fn s1_what_can_not_be_used_is_not_quoted() {
     ] {
         for (n, value) in values.into_iter().enumerate() {
             // The operator's list, and an operator that sends none.
-            for literal in [[json!(["PATH"]), Value::Null][n % 2].clone()] {
+            {
+                let literal = [json!(["PATH"]), Value::Null][n % 2].clone();
                 let runner = Runner::new(fixture())
                     .set("PASSWORD", "P4ssw0rd-Canary-0")
                     .set("PORT", common::free_port().to_string())

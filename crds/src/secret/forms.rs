@@ -258,7 +258,7 @@ fn piece(offset: usize, secret: &[u8]) -> Vec<u8> {
     let mut data = vec![0; offset];
     data.extend_from_slice(secret);
     let mut text = encode(&data);
-    if data.len() % 3 != 0 {
+    if !data.len().is_multiple_of(3) {
         // Its low bits are of what follows.
         text.pop();
     }

@@ -34,17 +34,13 @@ pub fn parts(value: &str) -> Vec<String> {
 
 fn members(value: &serde_json::Value, found: &mut Vec<String>) {
     match value {
-        serde_json::Value::String(text) => {
-            if text.len() >= SHORTEST_LINE {
-                found.push(text.clone());
-                found.extend(
-                    text.lines()
-                        .filter(|l| {
-                            l.len() >= SHORTEST_LINE && !l.starts_with("-----") && *l != text
-                        })
-                        .map(str::to_owned),
-                );
-            }
+        serde_json::Value::String(text) if text.len() >= SHORTEST_LINE => {
+            found.push(text.clone());
+            found.extend(
+                text.lines()
+                    .filter(|l| l.len() >= SHORTEST_LINE && !l.starts_with("-----") && *l != text)
+                    .map(str::to_owned),
+            );
         }
         serde_json::Value::Array(all) => all.iter().for_each(|v| members(v, found)),
         serde_json::Value::Object(all) => all.values().for_each(|v| members(v, found)),
