@@ -15,6 +15,10 @@ pub const MAX_KEPT_JOBS: i32 = 10_000;
 pub const MAX_COUNT: i32 = 1_000_000;
 /// Most retries of a request to a store.
 pub const MAX_RETRIES: i64 = 1_000;
+/// Seconds after which a suspension, or slots that are skipped, are likely forgotten: a week.
+pub const LONG_SECONDS: i64 = 604_800;
+/// Seconds by which a clock may be ahead of another without a word: an hour.
+pub const LEAP_SECONDS: i64 = 3_600;
 /// Longest text of a duration.
 pub const MAX_DURATION_TEXT: usize = 64;
 

@@ -58,6 +58,14 @@ pub mod reason {
     pub const EXIT_STATUS_ONLY: &str = "ExitStatusOnly";
     /// Creating a Job failed.
     pub const FAILED_CREATE: &str = "FailedCreate";
+    /// A Job that is not the object's has the name of the one to be made.
+    pub const NAME_TAKEN: &str = "NameTaken";
+    /// A slot came sooner after the one before than runs are started.
+    pub const LEAST_INTERVAL: &str = "LeastInterval";
+    /// The object's owner skips slots by annotation.
+    pub const SKIPPED_BY_USER: &str = "SkippedByUser";
+    /// The books are ahead of the clock: nothing is started until it has caught up.
+    pub const ACCOUNTED_AHEAD: &str = "AccountedAhead";
 }
 
 /// Sets a condition in `conditions`. `lastTransitionTime` moves only when the status changes

@@ -6,7 +6,7 @@ pub(crate) mod restore;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use crds::condition::reason::INVALID_SPEC;
+use crds::condition::reason::{INVALID_SPEC, NAME_TAKEN};
 use crds::labels::{MANAGER, RESUME_AT};
 use crds::report::clean;
 use crds::request::TOO_LONG;
@@ -275,12 +275,19 @@ fn failure(
     message: &str,
     now: DateTime<Utc>,
 ) -> StartFailure {
-    let before = target.failures.iter().find(|f| f.name == seed.name);
-    let tries = before.map_or(0, |f| f.tries).saturating_add(1);
+    // By object, not by name: each slot has another one.
+    let generation = target.object.generation;
+    let row = target
+        .failures
+        .iter()
+        .filter(|f| f.action == seed.action && f.generation == generation);
+    let tries = row.map(|f| f.tries).max().unwrap_or(0).saturating_add(1);
     StartFailure {
         name: seed.name.clone(),
         reason: reason.to_owned(),
         message: clean(message, MAX_MESSAGE),
+        action: seed.action,
+        generation,
         taken: false,
         tries,
         retry_at: now + backoff(tries),
@@ -314,12 +321,16 @@ async fn adopt(
         (None, Some(id)) => note(labels::REQUEST_ID) == Some(id),
         (None, None) => true,
     };
-    let mine = own_job(target, &job).filter(|_| same);
+    // One that was made ahead of its slot, by a clock that was, is another run's.
+    let uid = job.metadata.uid.as_deref();
+    let early = |r: &crds::run::Run| r.job_uid.as_deref() == uid && r.slot.is_none();
+    let early = seed.slot.is_some() && target.seen.runs.iter().any(early);
+    let mine = own_job(target, &job).filter(|_| same && !early);
     if let Some(mine) = mine {
         changes.jobs.push(mine);
     } else {
         let message = format!("a Job named {} exists that is not this run's", seed.name);
-        let mut failure = failure(target, seed, "NameTaken", &message, now);
+        let mut failure = failure(target, seed, NAME_TAKEN, &message, now);
         failure.taken = true;
         changes.failures.push(failure);
     }

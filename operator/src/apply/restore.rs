@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use crds::condition::reason::FAILED_CREATE;
 use crds::report::clean;
+use crds::request::Action;
 use crds::restore::Restore;
 use crds::run::MAX_MESSAGE;
 use k8s_openapi::api::batch::v1::Job;
@@ -92,6 +93,8 @@ async fn create(
         name: job.metadata.name.clone().unwrap_or_default(),
         reason: reason.to_owned(),
         message: clean(&status.message, MAX_MESSAGE),
+        action: Action::Restore,
+        generation: seen.object.generation,
         taken: false,
         tries,
         retry_at: now + backoff(tries),

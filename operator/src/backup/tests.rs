@@ -420,6 +420,7 @@ fn observed(name: &str, uid: &str) -> crate::engine::Observed {
             controller: Some("backup-system/backup-operator".into()),
             ..ScheduleStatus::default()
         },
+        kind_conditions: vec![],
         jobs: vec![],
         pods: vec![],
         failures: vec![],

@@ -58,6 +58,8 @@ pub(crate) struct KeptMeta {
     schedule_edited: Option<DateTime<Utc>>,
     #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
     suspend_edited: Option<(DateTime<Utc>, String)>,
+    #[serde(rename = "w", skip_serializing_if = "Option::is_none")]
+    status_written: Option<DateTime<Utc>>,
 }
 
 impl Kept {
@@ -103,6 +105,7 @@ impl KeptMeta {
             annotations: self.annotations,
             schedule_edited: self.schedule_edited,
             suspend_edited: self.suspend_edited,
+            status_written: self.status_written,
         }
     }
 }
@@ -134,6 +137,7 @@ pub(crate) fn object(mut object: DynamicObject, paths: ManagedPaths) -> Option<K
             annotations: annotations.filter_map(kept).collect(),
             schedule_edited: newest(&managers, paths.schedule).map(|(at, _)| at),
             suspend_edited: newest(&managers, paths.suspend),
+            status_written: status_written(&managers),
         },
         resource_version: meta.resource_version.unwrap_or_default(),
         spec: object
@@ -160,6 +164,16 @@ fn newest(managers: &[ManagedFieldsEntry], fields: &[&str]) -> Option<(DateTime<
         entry.time.as_ref().map(|at| (from_k8s(at), manager))
     };
     managers.iter().filter(owns).filter_map(write).max()
+}
+
+/// The newest write of status, as the API server stamped it.
+fn status_written(managers: &[ManagedFieldsEntry]) -> Option<DateTime<Utc>> {
+    let of_status = |entry: &&ManagedFieldsEntry| entry.subresource.as_deref() == Some("status");
+    let stamps = managers.iter().filter(of_status);
+    stamps
+        .filter_map(|entry| entry.time.as_ref())
+        .map(from_k8s)
+        .max()
 }
 
 /// Annotations in which other programs note the slot of a Job.

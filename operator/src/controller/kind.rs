@@ -11,6 +11,7 @@ use kube::core::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
 
 use crate::backup::References;
+pub use crate::engine::KindCondition;
 use crate::engine::{Object, Seed, Settings};
 
 /// Fields whose managers are read from managedFields before these are dropped.
@@ -20,19 +21,6 @@ pub struct ManagedPaths {
     pub schedule: &'static [&'static str],
     /// Fields of suspension below `f:spec`.
     pub suspend: &'static [&'static str],
-}
-
-/// A condition that only one kind has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KindCondition {
-    /// Its type.
-    pub type_: &'static str,
-    /// True or False.
-    pub status: bool,
-    /// CamelCase.
-    pub reason: &'static str,
-    /// Cause and remedy.
-    pub message: String,
 }
 
 /// A database or storage that an object refers to.

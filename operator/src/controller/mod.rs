@@ -131,6 +131,7 @@ impl Controller {
         let work = async {
             // The sender lives in self.
             let _ = synced.wait_for(|n| *n == Some(0)).await;
+            self.store.completed();
             self.learn_cluster().await;
             self.ctx.leadership.gained().await;
             let (objects, jobs) = self.store.sizes();
@@ -312,7 +313,7 @@ impl Controller {
                 }
                 Err(problem) => return self.unreadable(&view, &problem, now).await,
             };
-            let mut plan = engine::plan(&observed, now);
+            let plan = engine::plan(&observed, now);
             if plan.needs_live {
                 self.read_live(key, &view, &observed).await?;
                 live = true;
@@ -324,7 +325,6 @@ impl Controller {
             if plan.needs_live || plan.needs_pods {
                 continue;
             }
-            self.add_conditions(&view, &observed, &mut plan, now);
             self.queue.wake_at(key, plan.wake);
             self.limits.hold(key, &plan);
             let Some(_place) = self.place(key, &observed, &plan) else {
@@ -381,6 +381,7 @@ impl Controller {
             settings,
             problems,
             status,
+            kind_conditions: kind.conditions(&kept.spec),
             jobs: view.jobs.clone(),
             pods: view.pods.clone(),
             failures: view.failures.clone(),
@@ -389,35 +390,6 @@ impl Controller {
             pods_live: false,
             leading_since: since,
         })
-    }
-
-    /// Sets the conditions that only this kind has.
-    fn add_conditions(
-        &self,
-        view: &View,
-        observed: &Observed,
-        plan: &mut engine::Plan,
-        now: DateTime<Utc>,
-    ) {
-        let conditions = self.kinds[view.kind].conditions(&view.kept.spec);
-        if conditions.is_empty() {
-            // It refers to nothing any more.
-            let old = &mut plan.status.conditions;
-            old.retain(|c| c.type_ != condition::REFERENCES_RESOLVED);
-            return;
-        }
-        for c in conditions {
-            condition::set(
-                &mut plan.status.conditions,
-                c.type_,
-                c.status,
-                c.reason,
-                c.message,
-                observed.object.generation,
-                now,
-            );
-        }
-        engine::fit(&mut plan.status);
     }
 
     /// What the policy finds in the pods that runs, verifications and notices would have.
@@ -585,7 +557,7 @@ impl Controller {
     fn take(&self, key: &Key, kind: usize, changes: Changes) -> bool {
         let mut changed = false;
         for job in changes.jobs {
-            self.store.clear_failure(key, &job.name);
+            self.store.clear_failures(key, &job.name);
             changed |= self.store.set_job(key, job).1;
         }
         for uid in changes.deleted {

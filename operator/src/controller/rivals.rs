@@ -17,6 +17,9 @@ const LOOK: Duration = Duration::from_secs(10);
 /// or a restart takes.
 const GONE: Duration = Duration::from_secs(60);
 
+/// A Lease that nobody asked for is forgotten after this time.
+const FORGOTTEN: Duration = Duration::from_secs(600);
+
 /// What was seen of one Lease. The times inside it were written by another machine's clock and
 /// decide nothing.
 #[derive(Debug)]
@@ -65,6 +68,8 @@ impl Rivals {
             tell(name, seen.standing);
         }
         let standing = seen.standing;
+        // Names that no status holds any more are forgotten.
+        all.retain(|_, seen| now - seen.looked < FORGOTTEN);
         all.insert(name.to_owned(), seen);
         standing
     }

@@ -2,6 +2,7 @@
 //! and pods digests. Fed by watches and by the API server's answers to our own writes.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crds::status::MAX_OPEN_RUNS;
@@ -66,6 +67,9 @@ pub(crate) struct View {
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     entries: Mutex<HashMap<Key, Entry>>,
+    /// Every list was read: an object that is not known is not there, and what its pods say is of
+    /// no use to anybody.
+    complete: AtomicBool,
     /// Where objects become text.
     desk: Mutex<Desk>,
     /// Bytes of the texts, by namespace.
@@ -151,6 +155,7 @@ impl Store {
             }
             entry.resource_version = Box::default();
             entry.failures = Vec::new();
+            entry.pods = Vec::new();
             entry.series = None;
         })
         .0
@@ -193,7 +198,11 @@ impl Store {
 
     /// Takes a pod in; what an earlier state of it said of its end is kept. True if it is news.
     pub(crate) fn set_pod(&self, key: &str, mut pod: PodDigest) -> (Key, bool) {
+        let complete = self.complete.load(Ordering::Acquire);
         self.entry(key, |entry| {
+            if complete && entry.object.is_none() {
+                return false;
+            }
             match entry.pods.iter_mut().find(|p| p.uid == pod.uid) {
                 Some(old) => {
                     pod.started |= old.started;
@@ -222,6 +231,17 @@ impl Store {
             entry.obstacles.retain(|o| waiting.contains(&*o.job_uid));
             entry.obstacles.shrink_to_fit();
         });
+    }
+
+    /// Every list was read. What pods of objects say that are not there is dropped, and not taken in
+    /// any more: it would be kept for as long as the process lives.
+    pub(crate) fn completed(&self) {
+        let mut entries = self.lock();
+        self.complete.store(true, Ordering::Release);
+        for entry in entries.values_mut().filter(|e| e.object.is_none()) {
+            entry.pods = Vec::new();
+        }
+        entries.retain(|_, entry| !entry.is_empty());
     }
 
     /// Drops pods whose Job is neither open nor awaited.
@@ -258,10 +278,11 @@ impl Store {
         });
     }
 
-    /// Forgets the failure of a name.
-    pub(crate) fn clear_failure(&self, key: &str, name: &str) {
+    /// Forgets the failures of an object for which a Job was made: what stood in its way does so no
+    /// more. Names that others have stay so.
+    pub(crate) fn clear_failures(&self, key: &str, name: &str) {
         self.entry(key, |entry| {
-            entry.failures.retain(|f| f.name != name || f.taken)
+            entry.failures.retain(|f| f.taken && f.name != name)
         });
     }
 
@@ -446,7 +467,7 @@ fn is_newer(new: &str, old: &str) -> bool {
 pub(crate) type SharedStore = Arc<Store>;
 
 #[cfg(test)]
-mod tests {
+mod room {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use serde_json::json;
 
@@ -524,3 +545,6 @@ mod tests {
         assert!(!store.bytes.lock().unwrap().contains_key("mallory"));
     }
 }
+
+#[cfg(test)]
+mod tests;

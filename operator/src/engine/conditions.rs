@@ -1,21 +1,59 @@
 //! What the table and the conditions show.
 
 use crds::condition::{self, reason};
+use crds::labels;
 use crds::report::clean;
 use crds::request::Action;
-use crds::run::{MAX_MESSAGE, PENDING, Run, RunResult};
+use crds::run::{MAX_MESSAGE, PENDING, Run, RunResult, Trigger};
 use crds::schedule::Schedule;
+use crds::time::rfc3339;
 use crds::validate;
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use super::ahead;
 use super::fit::fit;
 use super::outcome;
 use super::plan::Draft;
+use super::runs;
+use super::slots;
+use super::start;
 
-/// Brings lists, scalars and conditions up to date.
+/// Brings lists, scalars and conditions up to date, and tells of what is new.
 pub(super) fn set(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
+    draft.status.observed_generation = draft.seen.object.generation;
+    derive(draft, schedule);
+    tell(draft, condition::ACCEPTED, "Accept");
+    let scheduled = condition::get(&draft.status.conditions, condition::SCHEDULED);
+    if scheduled.is_some_and(|c| RINGS.contains(&&*c.reason)) {
+        tell(draft, condition::SCHEDULED, "Schedule");
+    }
+}
+
+/// Reasons of Scheduled that are told as events.
+const RINGS: [&str; 3] = [
+    reason::NEVER_FIRES,
+    reason::SKIPPED_BY_USER,
+    reason::ACCOUNTED_AHEAD,
+];
+
+/// One event for a condition that became False, or is so in other words.
+fn tell(draft: &mut Draft<'_>, type_: &str, action: &'static str) {
+    let seen = draft.seen;
+    let Some(new) = condition::get(&draft.status.conditions, type_).cloned() else {
+        return;
+    };
+    let old = condition::get(&seen.status.conditions, type_);
+    let same = old.is_some_and(|o| o.reason == new.reason && o.message == new.message);
+    if new.status == "False" && !same {
+        let subject = format!("{:?}", seen.object.generation);
+        draft.event(subject, &new.reason, true, action, new.message);
+    }
+}
+
+/// What follows from runs, Jobs and spec alone: made again whenever status was cut.
+fn derive(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
     let object = &draft.seen.object;
-    draft.status.observed_generation = object.generation;
     // A finished Job stays until its outcome is known: both are told by one write.
     let open = |j: &super::JobDigest| {
         let run = |r: &&Run| r.job_uid.as_deref() == Some(&*j.uid) && !r.result.is_final();
@@ -49,10 +87,40 @@ pub(super) fn set(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
     scheduled(draft, schedule);
     last_run(draft);
     ready(draft);
+    of_kind(draft);
 }
 
-/// Ends the making of status.
-pub(super) fn finish(draft: &mut Draft<'_>) {
+/// The conditions that only this kind has.
+fn of_kind(draft: &mut Draft<'_>) {
+    let seen = draft.seen;
+    if seen.kind_conditions.is_empty() {
+        // It refers to nothing any more.
+        let old = &mut draft.status.conditions;
+        old.retain(|c| c.type_ != condition::REFERENCES_RESOLVED);
+        return;
+    }
+    for c in &seen.kind_conditions {
+        let status = if c.status { "True" } else { "False" };
+        put(draft, c.type_, status, c.reason, c.message.clone());
+    }
+}
+
+/// Most rounds of cutting and deriving; two are the rule.
+const ROUNDS: usize = 8;
+
+/// Ends the making of status. What is cut changes what is derived from it: both are repeated until
+/// they agree, so that the next plan finds nothing to write.
+pub(super) fn finish(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
+    let mut before = None;
+    for _ in 0..ROUNDS {
+        let cut = fit(&mut draft.status);
+        runs::remember_counted(draft);
+        if !cut || before.as_ref() == Some(&draft.status) {
+            break;
+        }
+        before = Some(draft.status.clone());
+        derive(draft, schedule);
+    }
     fit(&mut draft.status);
     keep_gone(draft);
 }
@@ -100,34 +168,63 @@ fn accepted(draft: &mut Draft<'_>) {
     } else {
         ("True", reason::VALID, String::new())
     };
-    let old = condition::get(&seen.status.conditions, condition::ACCEPTED);
-    if status == "False" && old.is_none_or(|o| o.reason != reason || o.message != message) {
-        let subject = format!("{:?}", seen.object.generation);
-        draft.event(subject, reason, true, "Accept", message.clone());
-    }
     put(draft, condition::ACCEPTED, status, reason, message);
 }
 
 fn scheduled(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
-    let (status, reason) = match schedule {
-        _ if !draft.accepted() => ("False", "NotAccepted"),
-        None => ("False", "NoSchedule"),
-        Some(schedule) if schedule.never_fires() => ("False", reason::NEVER_FIRES),
-        Some(_) if draft.seen.settings.suspend => ("False", reason::SUSPENDED),
-        Some(_) => ("True", reason::NEXT_SLOT),
+    let (status, reason, message) = match schedule {
+        _ if !draft.accepted() => ("False", "NotAccepted".to_owned(), String::new()),
+        None => ("False", "NoSchedule".to_owned(), String::new()),
+        Some(schedule) => next_slot(draft, schedule),
     };
-    let message = match (reason, schedule) {
-        (reason::NEVER_FIRES, Some(s)) => {
-            format!("{:?} never comes due; no backup will run", s.text())
-        }
-        _ => String::new(),
-    };
-    let old = condition::get(&draft.seen.status.conditions, condition::SCHEDULED);
-    if reason == reason::NEVER_FIRES && old.is_none_or(|o| o.reason != reason) {
-        let subject = format!("{:?}", draft.seen.object.generation);
-        draft.event(subject, reason, true, "Schedule", message.clone());
+    put(draft, condition::SCHEDULED, status, &reason, message);
+}
+
+/// Whether a next slot exists and will be started, with reason and message.
+fn next_slot(draft: &Draft<'_>, schedule: &Schedule) -> (&'static str, String, String) {
+    let seen = draft.seen;
+    if schedule.never_fires() {
+        let message = format!("{:?} never comes due; no backup will run", schedule.text());
+        return ("False", reason::NEVER_FIRES.to_owned(), message);
     }
-    put(draft, condition::SCHEDULED, status, reason, message);
+    if seen.settings.suspend {
+        return ("False", reason::SUSPENDED.to_owned(), String::new());
+    }
+    if let Some(message) = ahead::says(draft) {
+        return ("False", reason::ACCOUNTED_AHEAD.to_owned(), message);
+    }
+    let anchor = slots::anchor(&draft.status, seen);
+    if let Some(until) = slots::skip_until(seen)
+        && let Some(first) = schedule
+            .next_after(draft.now, anchor)
+            .filter(|first| *first <= until)
+    {
+        let message = format!(
+            "slots up to {} are skipped, the first at {}, because annotation {} says so; remove it and they start again: kubectl annotate -n {} {}/{} {}-",
+            rfc3339(until),
+            rfc3339(first),
+            labels::SKIP_SLOTS_UNTIL,
+            seen.object.namespace,
+            seen.object.kind.to_lowercase(),
+            seen.object.name,
+            labels::SKIP_SLOTS_UNTIL
+        );
+        return ("False", reason::SKIPPED_BY_USER.to_owned(), message);
+    }
+    let waits = |r: &&Run| r.trigger == Trigger::Schedule && start::fails(r);
+    if let Some(run) = draft.status.runs.iter().find(waits) {
+        let message = format!("{} can't be made: {}", run.name, run.message);
+        return ("False", run.reason.clone(), message);
+    }
+    let message = if slots::is_too_fast(schedule) {
+        format!(
+            "{:?} comes due faster than runs are started: at most one each 10 s is, the slots between count as skipped",
+            schedule.text()
+        )
+    } else {
+        String::new()
+    };
+    ("True", reason::NEXT_SLOT.to_owned(), message)
 }
 
 fn last_run(draft: &mut Draft<'_>) {
@@ -180,7 +277,16 @@ fn ready(draft: &mut Draft<'_>) {
         find(condition::ACCEPTED),
         find(condition::LAST_RUN_SUCCEEDED),
     );
-    let bad = [accepted, last]
+    // Runs that can't be made, and slots that nobody will start.
+    let stops = |c: &Condition| {
+        let reason = c.reason.as_str();
+        matches!(
+            reason,
+            reason::FAILED_CREATE | reason::NAME_TAKEN | reason::ACCOUNTED_AHEAD
+        ) || reason == reason::SKIPPED_BY_USER && slots::skips_for_long(draft.seen, draft.now)
+    };
+    let scheduled = find(condition::SCHEDULED).filter(stops);
+    let bad = [accepted, scheduled, last]
         .into_iter()
         .flatten()
         .find(|c| c.status == "False");

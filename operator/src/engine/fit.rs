@@ -26,37 +26,50 @@ const CUTS: [Cut; 10] = [
     |status| shorten_conditions(status, 40) | shorten_newest(status),
 ];
 
-/// Cuts lists and detail to what status may hold.
-pub(crate) fn fit(status: &mut ScheduleStatus) {
+/// Cuts lists and detail to what status may hold. True if anything was cut.
+pub(crate) fn fit(status: &mut ScheduleStatus) -> bool {
+    let mut changed = false;
     for run in status.runs.iter_mut().skip(MAX_DETAILED_RUNS) {
         if run.result.is_final() {
+            changed |= !run.artefacts.is_empty() || !run.warnings.is_empty();
             run.artefacts.clear();
             run.warnings.clear();
-            run.message = clean(&run.message, 80);
+            changed |= shorten(&mut run.message, 80);
             if let Some(verification) = &mut run.verification {
-                verification.message = clean(&verification.message, 80);
+                changed |= shorten(&mut verification.message, 80);
             }
         }
     }
-    while status.runs.len() > MAX_RUNS && drop_oldest(status) {}
+    while status.runs.len() > MAX_RUNS && drop_oldest(status) {
+        changed = true;
+    }
     for cut in CUTS {
         loop {
             if bytes(status) <= MAX_BYTES {
-                return;
+                return changed;
             }
             if !cut(status) {
                 break;
             }
+            changed = true;
         }
     }
+    changed
 }
 
-/// Length as JSON.
+/// What a run grows by when its Job is gone.
+const GONE: usize = ",\"jobGone\":true".len();
+/// What a status grows by when a run leaves the list before its Job.
+const LEFT: usize = ",\"manualAccountedUntil\":\"2025-01-15T10:30:00Z\"".len();
+
+/// Length as JSON, with room for what is noted later without a reason to cut again.
 fn bytes(status: &ScheduleStatus) -> usize {
     let mut count = Count(0);
     // Nothing in it can't be said as JSON, and the sink takes all.
     let _ = serde_json::to_writer(&mut count, status);
-    count.0
+    let present = status.runs.iter().filter(|r| !r.job_gone).count();
+    let left = usize::from(status.manual_accounted_until.is_none());
+    count.0 + present * GONE + left * LEFT
 }
 
 /// A sink that counts.

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
+use crds::condition::reason;
 use crds::run::{Run, RunResult, Trigger};
 use crds::schedule::SlotCount;
 use crds::status::{MAX_MISSED, MissedSlots, Totals};
@@ -31,7 +32,7 @@ fn add(count: &mut i64, more: i64) {
 }
 
 /// Enters slots that were not started.
-pub(super) fn pass(status: &mut ScheduleStatus, slots: SlotCount, reason: &str, skipped: bool) {
+pub(super) fn pass(status: &mut ScheduleStatus, slots: SlotCount, why: &str, skipped: bool) {
     let (Some(from), Some(to)) = (slots.first, slots.last) else {
         return;
     };
@@ -42,7 +43,44 @@ pub(super) fn pass(status: &mut ScheduleStatus, slots: SlotCount, reason: &str, 
     } else {
         add(&mut totals.missed, slots.count);
     }
-    note(status, from, to, slots.count, reason);
+    // The least interval is said once, as a condition; its slots would crowd out the others.
+    if why != reason::LEAST_INTERVAL {
+        note(status, from, to, slots.count, why);
+    }
+}
+
+/// Takes slots after `now` off the books again, as far as they are listed as not started. `count`
+/// tells how many come due from now up to an instant.
+pub(super) fn give_back(
+    status: &mut ScheduleStatus,
+    now: DateTime<Utc>,
+    count: impl Fn(DateTime<Utc>) -> i64,
+) {
+    let mut totals = status.totals.unwrap_or_default();
+    for entry in &mut status.missed {
+        let (from, to) = (from_k8s(&entry.from), from_k8s(&entry.to));
+        if to <= now {
+            continue;
+        }
+        let ahead = if from > now {
+            entry.count
+        } else {
+            count(to).min(entry.count)
+        };
+        let skipped = entry.reason == super::slots::BY_USER;
+        let column = if skipped {
+            &mut totals.skipped
+        } else {
+            &mut totals.missed
+        };
+        let back = ahead.min(*column).max(0);
+        *column -= back;
+        totals.due = totals.due.saturating_sub(back);
+        entry.count = entry.count.saturating_sub(ahead);
+        entry.to = to_k8s(now.max(from));
+    }
+    status.missed.retain(|m| m.count > 0);
+    status.totals = Some(totals);
 }
 
 /// Lists slots that were not started, joined to the newest entry if no run lies between.

@@ -9,6 +9,7 @@
 //! Jobs are those the object controls; names are fixed by owner and slot. What a plan decides is
 //! derived from Jobs and status alone, never from memory of an earlier plan.
 
+mod ahead;
 mod claim;
 mod conditions;
 mod control;
@@ -29,11 +30,10 @@ mod start;
 mod tests;
 mod verify;
 
-pub(crate) use fit::fit;
 pub use notices::Wanted;
 pub use observed::{
-    Ended, JobDigest, JobOutcome, Limit, Object, Observed, PodDigest, Room, Settings, Standing,
-    StartFailure, Stranger,
+    Ended, JobDigest, JobOutcome, KindCondition, Limit, Object, Observed, PodDigest, Room,
+    Settings, Standing, StartFailure, Stranger,
 };
 pub(crate) use outcome::{NO_REPORT, Verdict, held, named, newest_end, of as verdict};
 pub use pending::{Look, Obstacle};

@@ -21,6 +21,8 @@ pub struct Observed {
     pub problems: Vec<Problem>,
     /// Its status as last read.
     pub status: ScheduleStatus,
+    /// Conditions that only its kind has.
+    pub kind_conditions: Vec<KindCondition>,
     /// Jobs of its namespace that it controls.
     pub jobs: Vec<JobDigest>,
     /// Pods of those Jobs.
@@ -45,6 +47,19 @@ pub struct Observed {
     pub pods_live: bool,
     /// Since when this process may write. Older slots are decided on live reads alone.
     pub leading_since: DateTime<Utc>,
+}
+
+/// A condition that only one kind has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindCondition {
+    /// Its type.
+    pub type_: &'static str,
+    /// True or False.
+    pub status: bool,
+    /// CamelCase.
+    pub reason: &'static str,
+    /// Cause and remedy.
+    pub message: String,
 }
 
 /// Whether another installation of this operator works.
@@ -83,6 +98,8 @@ pub struct Object {
     pub schedule_edited: Option<DateTime<Utc>>,
     /// When the manager of suspend last wrote, and its name, from managedFields.
     pub suspend_edited: Option<(DateTime<Utc>, String)>,
+    /// When status was last written, by the API server's clock, from managedFields.
+    pub status_written: Option<DateTime<Utc>>,
 }
 
 /// The part of a spec the engine reads; the same for every kind.
@@ -247,9 +264,13 @@ pub struct StartFailure {
     pub reason: String,
     /// Cause and remedy.
     pub message: String,
+    /// What the Job was to do.
+    pub action: Action,
+    /// Generation of the spec it was made from.
+    pub generation: Option<i64>,
     /// A stranger's Job has the name: another one is used.
     pub taken: bool,
-    /// How often it failed in a row.
+    /// How often creations of the object failed in a row.
     pub tries: u32,
     /// Not tried again before.
     pub retry_at: DateTime<Utc>,

@@ -3,6 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use crds::ScheduleStatus;
+use crds::bounds::LEAP_SECONDS;
 use crds::run::{Run, RunResult};
 use crds::schedule::Schedule;
 use crds::time::{from_k8s, parse_rfc3339, plus_seconds};
@@ -43,7 +44,10 @@ impl Case<'_> {
             None => 0,
         };
         let grace = LEAST.max(self.start_allowance.saturating_add(work));
-        let from = self.good.map_or(self.since, |g| g.max(self.since));
+        // What a clock wrote that was ahead is no good run.
+        let end = plus_seconds(now, LEAP_SECONDS);
+        let good = self.good.filter(|good| *good <= end);
+        let from = good.map_or(self.since, |g| g.max(self.since));
         let slot = self.schedule.next_after(from, self.anchor)?;
         Some((slot, plus_seconds(slot, grace)))
     }

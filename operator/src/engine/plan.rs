@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, Duration, TimeDelta, Utc};
 use crds::ScheduleStatus;
 use crds::report::{Endpoint, Report};
 use crds::request::{Action, Options};
@@ -10,8 +10,8 @@ use crds::run::{RunNotice, RunResult, Trigger};
 use crds::schedule::Schedule;
 
 use super::{
-    JobDigest, Look, Observed, Stranger, claim, conditions, control, history, notices, requests,
-    runs, slots, start, verify,
+    JobDigest, Look, Observed, Stranger, ahead, claim, conditions, control, history, notices,
+    requests, runs, slots, start, verify,
 };
 
 /// What is to be done, as comparable data.
@@ -236,6 +236,7 @@ pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
     }
     let schedule = slots::parse(&seen.settings);
     slots::first_sight(&mut draft);
+    ahead::mend(&mut draft);
     runs::match_jobs(&mut draft);
     runs::settle(&mut draft);
     if draft.is_blind() {
@@ -261,7 +262,7 @@ pub fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
     conditions::set(&mut draft, schedule.as_ref());
     claim::exclusive(&mut draft);
     next(&mut draft, schedule.as_ref());
-    conditions::finish(&mut draft);
+    conditions::finish(&mut draft, schedule.as_ref());
     Plan {
         steps: draft.steps,
         status: draft.status,
@@ -317,10 +318,16 @@ fn next(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
     else {
         return;
     };
-    let after = slots::accounted(&draft.status, draft.now).max(draft.now);
-    if let Some(next) = schedule.next_after(after, slots::anchor(&draft.status, draft.seen)) {
-        draft.status.next_schedule_time =
-            before.filter(|_| starts).or(Some(crds::time::to_k8s(next)));
+    let anchor = slots::anchor(&draft.status, draft.seen);
+    let mut after = slots::accounted(&draft.status, draft.now).max(draft.now);
+    if let Some(until) = slots::rests_until(draft, schedule) {
+        after = after.max(until - TimeDelta::seconds(1));
+    }
+    if let Some(next) = schedule.next_after(after, anchor) {
         draft.wake_at(slots::start_of(draft.seen, schedule, next));
     }
+    // What is skipped is accounted as it comes due, and is not what comes next.
+    let skip = slots::skip_until(draft.seen);
+    let shown = schedule.next_after(skip.map_or(after, |skip| skip.max(after)), anchor);
+    draft.status.next_schedule_time = before.filter(|_| starts).or(shown.map(crds::time::to_k8s));
 }

@@ -10,7 +10,7 @@ use crds::time::{parse_rfc3339, to_k8s};
 use crds::{names, validate};
 
 use super::ledger::{self, CANCELLED, Closing};
-use super::observed::{JobDigest, PodDigest};
+use super::observed::{JobDigest, JobOutcome, PodDigest};
 use super::outcome;
 use super::plan::{Draft, Step};
 use super::{history, pending, runs, start, verify};
@@ -20,7 +20,7 @@ pub(super) fn answer(draft: &mut Draft<'_>) {
     carry_on(draft);
     end_jobs(draft);
     let seen = draft.seen;
-    let mut answered = vec![];
+    let (mut answered, mut fresh) = (vec![], vec![]);
     for (key, value) in &seen.object.annotations {
         let Some(suffix) = key.strip_prefix(REQUEST_PREFIX) else {
             continue;
@@ -31,12 +31,22 @@ pub(super) fn answer(draft: &mut Draft<'_>) {
         };
         if seen.status.requests.iter().any(|r| r.id == request.id) {
             answered.push((key.clone(), value.clone()));
-        } else if !draft.status.requests.iter().any(|r| r.id == request.id) {
-            decide(draft, &request);
+        } else {
+            fresh.push(request);
         }
     }
+    // Status holds a few answers, and an answer may leave it only after its annotation is gone, or
+    // it would be given again: one at a time, each annotation removed before the next.
     if !answered.is_empty() {
         draft.steps.push(Step::RemoveAnnotations(answered));
+        return;
+    }
+    for request in fresh {
+        decide(draft, &request);
+        let newest = draft.status.requests.first();
+        if draft.needs_live || newest.is_some_and(|r| r.id == request.id) {
+            return;
+        }
     }
 }
 
@@ -130,6 +140,12 @@ fn backup(draft: &mut Draft<'_>, request: &Request) {
     if let Some(run) = run_of(draft, &request.id) {
         let (name, state) = (run.name.clone(), state_of(run));
         let message = words(run);
+        return echo(draft, request, state, Some(name), message);
+    }
+    if let Some(job) = job_of(draft, &request.id) {
+        // Its run is counted and has left the list.
+        let (name, state) = (job.name.to_string(), end_of(job));
+        let message = "its run has ended and is not listed any more".to_owned();
         return echo(draft, request, state, Some(name), message);
     }
     if let Some(hold) = start::blocked(draft, Trigger::Manual) {
@@ -310,6 +326,14 @@ fn state_of(run: &Run) -> RequestState {
         RunResult::Running => RequestState::Running,
         RunResult::Succeeded => RequestState::Succeeded,
         RunResult::Failed | RunResult::Skipped => RequestState::Failed,
+    }
+}
+
+fn end_of(job: &JobDigest) -> RequestState {
+    match job.outcome {
+        JobOutcome::Active => RequestState::Running,
+        JobOutcome::Complete { .. } => RequestState::Succeeded,
+        JobOutcome::Failed { .. } => RequestState::Failed,
     }
 }
 

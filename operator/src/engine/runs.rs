@@ -4,9 +4,9 @@ use chrono::{DateTime, Duration, Utc};
 use crds::report::{Report, clean};
 use crds::request::Action;
 use crds::run::{MAX_MESSAGE, PENDING, Run, RunResult, Trigger};
-use crds::status::MAX_RUNS;
 use crds::time::{from_k8s, plus_seconds, to_k8s};
 
+use super::ahead;
 use super::ledger::{self, Closing};
 use super::observed::{JobDigest, PodDigest};
 use super::outcome::{self, Verdict};
@@ -24,7 +24,12 @@ pub(super) fn match_jobs(draft: &mut Draft<'_>) {
     jobs.retain(|j| j.action == Action::Backup);
     jobs.sort_by(|a, b| (a.slot, a.created, &a.name).cmp(&(b.slot, b.created, &b.name)));
     for job in jobs {
-        match draft.status.runs.iter_mut().find(|r| same(r, job)) {
+        let runs = &draft.status.runs;
+        let known = runs
+            .iter()
+            .position(|r| r.job_uid.as_deref() == Some(&*job.uid))
+            .or_else(|| runs.iter().position(|r| same(r, job)));
+        match known.and_then(|index| draft.status.runs.get_mut(index)) {
             Some(run) => {
                 if run.result == RunResult::Waiting {
                     run.result = RunResult::Running;
@@ -36,8 +41,12 @@ pub(super) fn match_jobs(draft: &mut Draft<'_>) {
             None => enter(draft, job),
         }
     }
-    for run in &mut draft.status.runs {
-        if let Some(job) = draft.seen.jobs.iter().find(|j| same(run, j)) {
+    let runs = &mut draft.status.runs;
+    let held: Vec<String> = runs.iter().filter_map(|r| r.job_uid.clone()).collect();
+    for run in runs {
+        let is_free = |j: &JobDigest| run.job_uid.is_some() || !held.iter().any(|h| **h == *j.uid);
+        let mut jobs = draft.seen.jobs.iter();
+        if let Some(job) = jobs.find(|j| same(run, j) && is_free(j)) {
             run.name = job.name.to_string();
             run.job_uid = Some(job.uid.to_string());
             run.start_time.get_or_insert(to_k8s(job.created));
@@ -76,6 +85,8 @@ fn enter(draft: &mut Draft<'_>, job: &JobDigest) {
     run.request_id = job.request_id.as_deref().map(str::to_owned);
     run.start_time = Some(to_k8s(job.created));
     match job.slot {
+        // It counts when its slot has come.
+        Some(slot) if ahead::is_ahead(slot, draft.now) => {}
         Some(slot) if slot > until => {
             if let Some(schedule) = slots::stored(&draft.status, &draft.seen.settings) {
                 let before = slot - Duration::seconds(1);
@@ -101,23 +112,51 @@ fn enter(draft: &mut Draft<'_>, job: &JobDigest) {
         Some(_) => {}
         // Another program's, taken over: it counts in the history alone.
         None if job.trigger == Trigger::Manual && job.request_id.is_none() => {}
-        None if left_the_list(draft, job) => {}
+        None if is_counted(draft, job) => {}
         None => ledger::open(&mut draft.status, run),
     }
 }
 
-/// True if a finished manual Job's run was cut from the list before.
-fn left_the_list(draft: &Draft<'_>, job: &JobDigest) -> bool {
-    let oldest = draft
-        .status
+/// True if the books know a finished Job without a slot, whose run is not listed any more.
+fn is_counted(draft: &Draft<'_>, job: &JobDigest) -> bool {
+    if job.is_active() {
+        return false;
+    }
+    if let Some(until) = &draft.status.manual_accounted_until {
+        return job.created <= from_k8s(until);
+    }
+    // A status of before that instant was kept. What is older than all that is listed was listed.
+    let before = &draft.seen.status;
+    let oldest = before
         .runs
         .iter()
         .filter_map(|r| r.start_time.as_ref())
         .map(from_k8s)
         .min();
-    draft.status.runs.len() >= MAX_RUNS
-        && !job.is_active()
-        && oldest.is_some_and(|oldest| job.created <= oldest)
+    before.totals.is_some() && oldest.is_some_and(|oldest| job.created <= oldest)
+}
+
+/// Keeps in the books up to when finished Jobs without a slot are counted whose runs are not
+/// listed any more. Called when every Job of the plan has its run or had one.
+pub(super) fn remember_counted(draft: &mut Draft<'_>) {
+    let seen = draft.seen;
+    if seen.object.deleting && draft.status.totals.is_none() {
+        return;
+    }
+    let listed = |job: &JobDigest| {
+        let mut runs = draft.status.runs.iter();
+        runs.any(|r| r.job_uid.as_deref() == Some(&*job.uid))
+    };
+    let left = seen.jobs.iter().filter(|job| {
+        job.action == Action::Backup && job.slot.is_none() && !job.is_active() && !listed(job)
+    });
+    // Another program's Jobs, taken over, never count.
+    let ours = left.filter(|job| job.trigger != Trigger::Manual || job.request_id.is_some());
+    let newest = ours.map(|job| job.created).max();
+    let known = draft.status.manual_accounted_until.as_ref().map(from_k8s);
+    if let Some(newest) = newest.filter(|newest| known.is_none_or(|known| *newest > known)) {
+        draft.status.manual_accounted_until = Some(to_k8s(newest));
+    }
 }
 
 /// Ends runs whose Job has finished or is gone.

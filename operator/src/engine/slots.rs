@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
+use crds::condition::reason;
 use crds::labels::{SCHEDULE_SINCE, SKIP_SLOTS_UNTIL};
 use crds::run::{RunResult, Trigger};
 use crds::schedule::Schedule;
@@ -11,6 +12,7 @@ use crds::time::{from_k8s, parse_rfc3339, plus_seconds, to_k8s};
 use super::ledger::{self, Closing};
 use super::observed::{Observed, Settings};
 use super::plan::Draft;
+use super::start;
 
 /// Reason: the operator was not there, or was kept from starting.
 pub(super) const OUTAGE: &str = "Outage";
@@ -32,6 +34,7 @@ pub(super) fn by_wish(reason: &str) -> bool {
         super::ledger::CANCELLED,
         super::start::FORBID,
         super::start::REPLACING,
+        reason::LEAST_INTERVAL,
     ];
     wishes.contains(&reason)
 }
@@ -89,6 +92,37 @@ pub(super) fn start_of(seen: &Observed, schedule: &Schedule, slot: DateTime<Utc>
 pub(super) fn too_late(seen: &Observed, slot: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     let deadline = seen.settings.starting_deadline;
     deadline.is_some_and(|d| now.timestamp() > slot.timestamp().saturating_add(d))
+}
+
+/// Least seconds between slots that are started: what comes sooner gives nobody a newer backup.
+const LEAST_SECONDS: i64 = 10;
+
+/// True if slots follow each other faster than runs are started.
+pub(super) fn is_too_fast(schedule: &Schedule) -> bool {
+    let least = u64::try_from(LEAST_SECONDS).unwrap_or(0);
+    schedule
+        .is_every()
+        .is_some_and(|width| width.as_secs() < least)
+}
+
+/// Until when no newer slot is looked at: a run that can't be made is tried again then, or the
+/// least interval is over.
+pub(super) fn rests_until(draft: &Draft<'_>, schedule: &Schedule) -> Option<DateTime<Utc>> {
+    let newest = draft.status.last_schedule_time.as_ref().map(from_k8s);
+    let least = newest
+        .filter(|_| is_too_fast(schedule))
+        .map(|at| plus_seconds(at, LEAST_SECONDS));
+    start::retried_at(draft).max(least)
+}
+
+/// Why slots before the one that is looked at were not started, if it was not the operator's
+/// absence.
+pub(super) fn why_passed(draft: &Draft<'_>, schedule: &Schedule) -> Option<&'static str> {
+    let mut runs = draft.seen.status.runs.iter();
+    if runs.any(|r| r.trigger == Trigger::Schedule && start::fails(r)) {
+        return Some(reason::FAILED_CREATE);
+    }
+    is_too_fast(schedule).then_some(reason::LEAST_INTERVAL)
 }
 
 /// Begins the books: from the newest Job that is there, else from lastScheduleTime, else from
@@ -167,7 +201,7 @@ pub(super) fn drop_waiting(draft: &mut Draft<'_>, reason: Option<&str>) {
         |r: &crds::run::Run| r.result == RunResult::Waiting && r.trigger == Trigger::Schedule;
     while let Some(index) = draft.status.runs.iter().position(waits) {
         let run = &draft.status.runs[index];
-        let failed = run.reason == crds::condition::reason::FAILED_CREATE;
+        let failed = start::fails(run);
         let closing = Closing {
             result: if failed {
                 RunResult::Failed
@@ -197,6 +231,12 @@ pub(super) fn skip_until(seen: &Observed) -> Option<DateTime<Utc>> {
     parse_rfc3339(seen.object.annotations.get(SKIP_SLOTS_UNTIL)?)
 }
 
+/// True if slots are skipped by annotation for so long that it is likely forgotten, or a mistake.
+pub(super) fn skips_for_long(seen: &Observed, now: DateTime<Utc>) -> bool {
+    let far = plus_seconds(now, crds::bounds::LONG_SECONDS);
+    skip_until(seen).is_some_and(|until| until > far)
+}
+
 /// Accounts every slot in (accounted, `until`] as not started, each with its reason, in time that
 /// does not grow with their number.
 pub(super) fn pass_over(
@@ -218,7 +258,7 @@ pub(super) fn pass_over(
     let mut passed = 0;
     for pair in cuts.windows(2) {
         let (after, to) = (pair[0], pair[1]);
-        let reason = if skip.is_some_and(|s| to <= s) {
+        let why = if skip.is_some_and(|s| to <= s) {
             BY_USER
         } else if suspended.is_some_and(|(a, b)| a < to && to <= b) {
             SUSPENDED
@@ -227,8 +267,11 @@ pub(super) fn pass_over(
         };
         let slots = schedule.count_in(after, to, anchor);
         passed = slots.count.saturating_add(passed);
-        ledger::pass(&mut draft.status, slots, reason, reason == BY_USER);
-        tell(draft, slots, reason);
+        let skipped = why == BY_USER || why == reason::LEAST_INTERVAL;
+        ledger::pass(&mut draft.status, slots, why, skipped);
+        if why != reason::LEAST_INTERVAL {
+            tell(draft, slots, why);
+        }
     }
     if passed > 0 {
         draft.status.accounted_until = Some(to_k8s(until));

@@ -1,7 +1,7 @@
 //! Starting runs: what is due, what holds it back.
 
 use chrono::{DateTime, Duration, Utc};
-use crds::condition::reason::FAILED_CREATE;
+use crds::condition::reason::{FAILED_CREATE, NAME_TAKEN};
 use crds::mysql_backup::ConcurrencyPolicy;
 use crds::names;
 use crds::request::{Action, Options};
@@ -57,11 +57,18 @@ pub(super) fn due(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
         draft.wake_at(start);
         return;
     }
+    // Runs that can't be made are tried by the object's backoff, not by its slots, and a schedule
+    // of seconds is started by the least interval.
+    if let Some(until) = slots::rests_until(draft, schedule).filter(|until| *until > draft.now) {
+        draft.wake_at(until);
+        return;
+    }
     if !draft.seen.live && slot <= draft.seen.leading_since + LAG {
         draft.needs_live = true;
         return;
     }
-    slots::pass_over(draft, schedule, slot - Duration::seconds(1), None, None);
+    let passed = slots::why_passed(draft, schedule);
+    slots::pass_over(draft, schedule, slot - Duration::seconds(1), None, passed);
     slots::drop_waiting(draft, None);
     if slots::too_late(draft.seen, slot, draft.now) {
         slots::pass_over(draft, schedule, slot, None, Some(slots::DEADLINE));
@@ -88,13 +95,27 @@ fn held(draft: &mut Draft<'_>, run: &Run) {
         .slot
         .as_ref()
         .map_or_else(String::new, |s| rfc3339(from_k8s(s)));
+    if fails(run) {
+        // One event a state, not one a slot or a try.
+        let mut before = draft.seen.status.runs.iter().filter(|r| fails(r));
+        if before.any(|r| r.reason == run.reason) {
+            return;
+        }
+    }
     let (event, warning) = match run.reason.as_str() {
         FAILED_CREATE => (FAILED_CREATE, true),
+        NAME_TAKEN => (NAME_TAKEN, true),
         LIMIT | OPEN => ("StartLimited", false),
         _ => ("JobAlreadyActive", false),
     };
     let note = format!("the slot {slot} waits: {}", run.message);
     draft.event(run.name.clone(), event, warning, "Start", note);
+}
+
+/// True if the run waits because its Job can't be made.
+pub(super) fn fails(run: &Run) -> bool {
+    let reason = run.reason.as_str();
+    run.result == RunResult::Waiting && matches!(reason, FAILED_CREATE | NAME_TAKEN)
 }
 
 /// Starts what waits, when nothing holds it back any more.
@@ -118,11 +139,19 @@ pub(super) fn waiting(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
                 start_slot(draft, schedule, slot)
             }
             (Trigger::Manual, ..) => start_manual(draft, &run),
+            (Trigger::Immediate, ..) if draft.seen.settings.suspend => None,
+            (Trigger::Immediate, ..) => start_immediate(draft),
             _ => None,
         };
         if let Some(hold) = hold {
-            draft.status.runs[index].reason = hold.reason.to_owned();
-            draft.status.runs[index].message = hold.message;
+            let entry = &mut draft.status.runs[index];
+            let fresh = entry.reason != hold.reason;
+            hold.reason.clone_into(&mut entry.reason);
+            entry.message = hold.message;
+            let entry = entry.clone();
+            if fresh && fails(&entry) {
+                held(draft, &entry);
+            }
         }
     }
 }
@@ -192,37 +221,72 @@ fn immediate(draft: &mut Draft<'_>) {
         draft.needs_live = true;
         return;
     }
-    let seed = Seed {
-        after_failure: after_failure(draft),
-        ..Seed::new(
-            names::immediate_name(&seen.object.name, &seen.object.uid),
-            Trigger::Immediate,
-        )
-    };
-    create(draft, seed);
+    if let Some(hold) = start_immediate(draft) {
+        let name = names::immediate_name(&seen.object.name, &seen.object.uid);
+        let mut run = Run::new(name, Trigger::Immediate, RunResult::Waiting);
+        run.reason = hold.reason.to_owned();
+        run.message = hold.message;
+        held(draft, &run);
+        ledger::open(&mut draft.status, run);
+    }
 }
 
-/// Adds the creation, unless it failed a moment ago.
-pub(super) fn create(draft: &mut Draft<'_>, seed: Seed) -> Option<Hold> {
-    let hold = failure(draft, &seed.name).filter(|f| !f.taken).map(|f| {
-        (
-            f.retry_at,
-            Hold {
-                reason: FAILED_CREATE,
-                message: format!("{}: {}", f.reason, f.message),
-            },
-        )
-    });
-    let due = hold
-        .as_ref()
-        .is_none_or(|(retry_at, _)| *retry_at <= draft.now);
-    if let Some((retry_at, _)) = &hold {
-        draft.wake_at((*retry_at).max(draft.now + Duration::seconds(1)));
-    }
-    if due {
+/// Plans the Job of the one run of an object without a schedule.
+fn start_immediate(draft: &mut Draft<'_>) -> Option<Hold> {
+    let object = &draft.seen.object;
+    let name = names::immediate_name(&object.name, &object.uid);
+    let seed = Seed {
+        after_failure: after_failure(draft),
+        ..Seed::new(name, Trigger::Immediate)
+    };
+    create(draft, seed)
+}
+
+/// Adds the creation, unless one failed a moment ago: of this name, or of another run.
+fn create(draft: &mut Draft<'_>, seed: Seed) -> Option<Hold> {
+    let Some(failure) = in_the_way(draft, Some(&seed.name)) else {
+        draft.steps.push(Step::CreateJob(seed));
+        return None;
+    };
+    let hold = Hold {
+        reason: if failure.taken {
+            NAME_TAKEN
+        } else {
+            FAILED_CREATE
+        },
+        message: if failure.taken {
+            format!(
+                "a Job named {} that is not this object's is in the way; delete it, and the run starts",
+                failure.name
+            )
+        } else {
+            format!("{}: {}", failure.reason, failure.message)
+        },
+    };
+    let retry_at = failure.retry_at;
+    draft.wake_at(retry_at.max(draft.now + Duration::seconds(1)));
+    if retry_at <= draft.now {
         draft.steps.push(Step::CreateJob(seed));
     }
-    hold.map(|(_, hold)| hold)
+    Some(hold)
+}
+
+/// The failure that a run's Job has to wait for: that of its own name, or the newest refusal of a
+/// run of this spec.
+fn in_the_way<'a>(draft: &Draft<'a>, name: Option<&str>) -> Option<&'a StartFailure> {
+    let seen = draft.seen;
+    let current = seen.failures.iter().filter(|f| {
+        let own = name.is_some_and(|name| f.name == name);
+        f.generation == seen.object.generation && f.action == Action::Backup && (own || !f.taken)
+    });
+    current.max_by_key(|f| f.retry_at)
+}
+
+/// When runs of the schedule are tried again that can't be made; `None` if none waits for it.
+pub(super) fn retried_at(draft: &Draft<'_>) -> Option<DateTime<Utc>> {
+    let waits = |r: &&Run| r.trigger == Trigger::Schedule && fails(r);
+    let run = draft.seen.status.runs.iter().find(waits)?;
+    in_the_way(draft, Some(&run.name)).map(|f| f.retry_at)
 }
 
 /// What keeps a Job that is no backup from being created.
@@ -252,14 +316,18 @@ pub(super) fn failure<'a>(draft: &Draft<'a>, name: &str) -> Option<&'a StartFail
     draft.seen.failures.iter().find(|f| f.name == name)
 }
 
-/// The Job's name: the plain one, unless a stranger has it (CronJob rule 37).
+/// The Job's name: the plain one, unless a stranger has it (CronJob rule 37); the one that is to be
+/// tried next, if strangers have both.
 fn slot_name(draft: &Draft<'_>, slot: DateTime<Utc>) -> String {
     let object = &draft.seen.object;
     let plain = names::slot_name(&object.name, &object.uid, slot);
-    if failure(draft, &plain).is_some_and(|f| f.taken) {
-        return names::hashed_slot_name(&object.name, &object.uid, slot);
+    let hashed = names::hashed_slot_name(&object.name, &object.uid, slot);
+    let taken = |name: &str| failure(draft, name).filter(|f| f.taken).map(|f| f.retry_at);
+    match (taken(&plain), taken(&hashed)) {
+        (Some(first), Some(second)) if first <= second => plain,
+        (Some(_), _) => hashed,
+        (None, _) => plain,
     }
-    plain
 }
 
 /// What keeps a run of this trigger from starting now (CronJob rule 34). A manual run neither

@@ -80,7 +80,7 @@ fn unix(at: Option<DateTime<Utc>>) -> i64 {
 }
 
 /// The gauges of an object.
-const GAUGES: [Shown; 19] = [
+const GAUGES: [Shown; 21] = [
     (
         "mysqlbackup_created_timestamp_seconds",
         "Creation of the object, as unix time",
@@ -100,6 +100,16 @@ const GAUGES: [Shown; 19] = [
         "mysqlbackup_suspended_since_timestamp_seconds",
         "When the suspension began, as unix time; 0 if there is none",
         |r| unix(r.series.suspended),
+    ),
+    (
+        "mysqlbackup_skipped_until_timestamp_seconds",
+        "Slots up to this unix time are skipped by annotation; 0 if there is none",
+        |r| unix(r.series.skipped_until),
+    ),
+    (
+        "mysqlbackup_accounted_until_timestamp_seconds",
+        "End of the accounted time, as unix time; 0 if nothing is accounted yet",
+        |r| unix(r.series.accounted),
     ),
     (
         "mysqlbackup_overdue",

@@ -3,11 +3,12 @@
 use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
 use crds::condition::{self, VERIFIED};
+use crds::labels::SKIP_SLOTS_UNTIL;
 use crds::request::Action;
 use crds::run::{Run, RunResult};
 use crds::schedule::{DstPolicy, Schedule};
 use crds::status::Totals;
-use crds::time::from_k8s;
+use crds::time::{from_k8s, parse_rfc3339};
 use serde_json::Value;
 
 use crate::engine::overdue::{self, Case};
@@ -37,6 +38,10 @@ pub(crate) struct Series {
     pub(super) last_verified: Option<DateTime<Utc>>,
     pub(super) next: Option<DateTime<Utc>>,
     pub(super) suspended: Option<DateTime<Utc>>,
+    /// The end of the accounted time.
+    pub(super) accounted: Option<DateTime<Utc>>,
+    /// Slots up to it are skipped by annotation.
+    pub(super) skipped_until: Option<DateTime<Utc>>,
     pub(super) accepted: bool,
     pub(super) verification_failed: bool,
     /// Every so many good runs are verified by restore; 0 if none.
@@ -90,6 +95,11 @@ impl Series {
             last_verified: time(&status.last_verified_time),
             next: time(&status.next_schedule_time),
             suspended: settings.suspend.then_some(suspended),
+            accounted: time(&status.accounted_until),
+            skipped_until: object
+                .annotations
+                .get(SKIP_SLOTS_UNTIL)
+                .and_then(|text| parse_rfc3339(text)),
             accepted,
             verification_failed: condition::get(&status.conditions, VERIFIED)
                 .is_some_and(|c| c.status == "False"),

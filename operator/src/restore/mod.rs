@@ -14,6 +14,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use crds::labels;
 use crds::restore::Restore;
+use crds::time::plus_seconds;
 use futures::StreamExt as _;
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::Api;
@@ -37,6 +38,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Restores that are worked on at a time.
 const AT_ONCE: u16 = 8;
+
+/// Seconds after which a refusal that was not repeated is forgotten.
+const KEPT_SECONDS: i64 = 3_600;
+
+/// Most Restores whose failures are counted.
+const MOST_FAILING: usize = 1_000;
 
 /// Why a reconcile is tried again.
 #[derive(Debug, Error)]
@@ -94,7 +101,12 @@ impl Restores {
         let uid = &seen.object.uid;
         let refused = failure.is_some();
         match failure {
-            Some(failure) => drop(lock(&self.refused).insert(uid.clone(), failure)),
+            Some(failure) => {
+                let mut refused = lock(&self.refused);
+                // Those that were not tried again are of Restores that are gone.
+                refused.retain(|_, old| plus_seconds(old.retry_at, KEPT_SECONDS) > now);
+                refused.insert(uid.clone(), failure);
+            }
             None if created || plan.status.phase.is_some_and(|p| p.is_final()) => {
                 lock(&self.refused).remove(uid);
             }
@@ -218,6 +230,10 @@ async fn reconcile(
 fn retry(object: Arc<DynamicObject>, error: &RestoreError, shared: Arc<Restores>) -> Action {
     let failures = {
         let mut all = lock(&shared.failures);
+        if all.len() >= MOST_FAILING {
+            // Some of them are of Restores that are gone; the others begin to count anew.
+            all.clear();
+        }
         let count = all.entry(key(&object)).or_insert(0);
         *count += 1;
         *count

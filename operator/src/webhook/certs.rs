@@ -7,6 +7,7 @@ pub mod secret;
 mod tests;
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -270,7 +271,7 @@ fn bundle(newest: &str, old: &str, now: DateTime<Utc>) -> String {
 
 /// The certificate in use; TLS asks for it at each handshake, so a new one needs no restart.
 #[derive(Clone, Default)]
-pub struct Served(Arc<RwLock<Option<Pair>>>);
+pub struct Served(Arc<RwLock<Option<Pair>>>, Arc<AtomicBool>);
 
 impl fmt::Debug for Served {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -285,6 +286,18 @@ impl Served {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Notes whether the last look at where the certificate comes from went well. What is served
+    /// goes on being served meanwhile, and is gone with the next restart.
+    pub fn looked(&self, well: bool) {
+        self.1.store(!well, Ordering::Relaxed);
+    }
+
+    /// True if a certificate is served that has not expired, and the last look went well.
+    pub fn is_good(&self, now: DateTime<Utc>) -> bool {
+        let lives = self.current().is_some_and(|pair| pair.not_after > now);
+        lives && !self.1.load(Ordering::Relaxed)
     }
 
     /// Serves `pair` from the next handshake on.

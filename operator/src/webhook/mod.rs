@@ -75,6 +75,7 @@ struct Answer {
 pub struct Metrics {
     answers: Family<Answer, Counter>,
     expiry: Gauge,
+    good: Gauge,
 }
 
 impl Metrics {
@@ -96,6 +97,11 @@ impl Metrics {
             "backup_operator_webhook_certificate_expiry_timestamp_seconds",
             "When the certificate in use expires, as unix time; 0 while there is none",
             self.expiry.clone(),
+        );
+        registry.register(
+            "backup_operator_webhook_certificate_good",
+            "1 while the webhook certificate is there, is readable and has not expired",
+            self.good.clone(),
         );
     }
 
@@ -130,6 +136,7 @@ pub async fn run(
         loop {
             let expiry = served.current().map_or(0, |c| c.not_after.timestamp());
             metrics.expiry.set(expiry);
+            metrics.good.set(served.is_good(clock.now()).into());
             tokio::time::sleep(PERIOD).await;
         }
     };

@@ -34,7 +34,9 @@ pub async fn load(directory: &Path) -> Result<Pair, String> {
 pub async fn follow(directory: PathBuf, served: Served) {
     let mut last_fault = String::new();
     loop {
-        match load(&directory).await {
+        let loaded = load(&directory).await;
+        served.looked(loaded.is_ok());
+        match loaded {
             Ok(pair) => {
                 last_fault.clear();
                 if served.current().as_ref() != Some(&pair) {

@@ -105,7 +105,10 @@ impl Keeper {
     pub async fn keep(mut self) {
         let mut last_fault = String::new();
         loop {
-            let pause = match self.round().await {
+            let round = self.round().await;
+            self.served
+                .looked(matches!(round, Ok(_) | Err(RoundError::Conflict)));
+            let pause = match round {
                 Ok(pause) => {
                     last_fault.clear();
                     pause
