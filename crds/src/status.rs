@@ -67,8 +67,7 @@ pub struct ScheduleStatus {
     /// Every slot up to this instant is in [`Self::totals`] exactly once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accounted_until: Option<Time>,
-    /// Finished runs without a slot whose Jobs were created up to this instant are in
-    /// [`Self::totals`], listed or not. Set once one of them has left [`Self::runs`] before its Job.
+    /// Finished runs without a slot whose Jobs were created up to this instant are in [`Self::totals`], listed or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manual_accounted_until: Option<Time>,
     /// Slots by outcome.
