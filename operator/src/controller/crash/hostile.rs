@@ -24,7 +24,7 @@ const MOST: usize = 120;
 /// Writes that one thing somebody wrote may cost: a Job, its run's status as it moves, events.
 const EACH: usize = 12;
 /// Steps in which the operator has to come to rest.
-const STEPS: usize = 3000;
+const STEPS: usize = 1000;
 
 /// Numbers that follow from a seed.
 struct Dice(u64);

@@ -164,6 +164,10 @@ struct Target {
 impl Target {
     /// Where an object of that name is kept.
     fn key(&self, name: &str) -> String {
+        // The Leases of a story have names of their own.
+        if self.resource == "leases" {
+            return name.to_owned();
+        }
         key(Some(&self.namespace), name)
     }
 }
