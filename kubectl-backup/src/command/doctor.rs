@@ -166,6 +166,14 @@ async fn operator(cluster: &Cluster, report: &mut Report) {
         } else {
             report.add(Verdict::Good, what, None);
         }
+        let set = |name: &str| {
+            let env = container.and_then(|c| c.env.as_ref())?;
+            env.iter().find(|e| e.name == name)?.value.clone()
+        };
+        let own = set("WEBHOOK_CERT_DIR").is_none_or(|dir| dir.is_empty());
+        if set("ENABLE_WEBHOOKS").is_some_and(|on| on != "false") && own {
+            certificate(cluster, &namespace, report).await;
+        }
         if let Some(list) = watches
             && !list.split(',').any(|n| n.trim() == cluster.namespace)
         {
@@ -183,6 +191,34 @@ async fn operator(cluster: &Cluster, report: &mut Report) {
                 Some("use the same version on both sides"),
             );
         }
+    }
+}
+
+/// The Secret in which the operator keeps the webhooks' certificate. It may fill one that is there,
+/// and may not make one.
+async fn certificate(cluster: &Cluster, namespace: &str, report: &mut Report) {
+    const SECRET: &str = "backup-operator-webhook-cert";
+    match cluster.has_secret(namespace, SECRET).await {
+        Ok(true) => report.add(
+            Verdict::Good,
+            format!("webhooks: secret {namespace}/{SECRET} is there"),
+            None,
+        ),
+        Ok(false) => {
+            let remedy = format!(
+                "kubectl -n {namespace} create secret generic {SECRET}; the operator fills it within a minute"
+            );
+            report.add(
+                Verdict::Bad,
+                format!("webhooks: secret {namespace}/{SECRET} does not exist: no defaults, no early checks, no signed requests"),
+                Some(&remedy),
+            );
+        }
+        Err(_) => report.add(
+            Verdict::Open,
+            format!("webhooks: secret {namespace}/{SECRET} can't be looked up (no permission to get secrets)"),
+            None,
+        ),
     }
 }
 

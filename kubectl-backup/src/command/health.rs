@@ -114,6 +114,7 @@ fn nagios(state: State, judged: &[(&Object, Freshness)], namespaced: bool) -> St
         "never",
         "stale",
         "suspended",
+        "held",
         "ok",
     ] {
         let count = judged.iter().filter(|(_, f)| f.word == word).count();

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Duration, Utc};
 use crds::ScheduleStatus;
-use crds::condition;
+use crds::condition::{self, reason};
 use crds::run::RunResult;
 use crds::schedule::Schedule;
 use crds::time::from_k8s;
@@ -56,7 +56,7 @@ pub(crate) struct Subject<'a> {
 pub(crate) struct Freshness {
     /// How bad it is.
     pub(crate) state: State,
-    /// One word: ok, failed, stale, suspended, refused, unseen, never.
+    /// One word: ok, failed, stale, suspended, held, refused, unseen, never.
     pub(crate) word: &'static str,
     /// In words.
     pub(crate) why: String,
@@ -144,6 +144,23 @@ pub(crate) fn judge(
             why,
         );
     }
+    let scheduled = condition::get(&status.conditions, condition::SCHEDULED);
+    if let Some(held) = scheduled.filter(|c| c.status == "False") {
+        let ready = condition::get(&status.conditions, condition::READY);
+        let long = ready.is_some_and(|r| r.status == "False" && r.reason == held.reason);
+        let state = match held.reason.as_str() {
+            reason::ACCOUNTED_AHEAD | reason::NAME_TAKEN | reason::FAILED_CREATE => {
+                Some(State::Critical)
+            }
+            reason::SKIPPED_BY_USER if long => Some(State::Critical),
+            reason::SKIPPED_BY_USER => Some(State::Ok),
+            _ => None,
+        };
+        if let Some(state) = state {
+            let why = format!("{}: {}", held.reason, super::mask::text(&held.message));
+            return verdict(state, "held", why);
+        }
+    }
     let last = status
         .runs
         .iter()
@@ -228,6 +245,23 @@ mod tests {
             judged(None, |status, _| status.observed_generation = None).word,
             "unseen"
         );
+        for (reason, ready, state) in [
+            ("AccountedAhead", "False", State::Critical),
+            ("NameTaken", "False", State::Critical),
+            ("FailedCreate", "False", State::Critical),
+            ("SkippedByUser", "False", State::Critical),
+            ("SkippedByUser", "True", State::Ok),
+        ] {
+            let held = judged(Some(1), |status, _| {
+                let now = parse_rfc3339("2026-09-04T09:12:00Z").unwrap();
+                for (type_, value) in [("Scheduled", "False"), ("Ready", ready)] {
+                    let all = &mut status.conditions;
+                    condition::set_status(all, type_, value, reason, "why", None, now);
+                }
+            });
+            assert_eq!((held.state, held.word), (state, "held"), "{reason}");
+            assert!(held.why.contains("why"));
+        }
         let now = parse_rfc3339("2026-09-04T09:12:00Z").unwrap();
         let forgotten = judged(Some(1), |status, suspended| {
             *suspended = true;
