@@ -381,6 +381,9 @@ pub struct JobOptions {
     /// How archives are verified beyond the read back of each run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<Verify>,
+    /// True: the archives that gobackup's own list on a storage names (.gobackup-state/BACKUP_STORAGE.json) are this Backup's, so that keep counts and removes them. The list says nothing of cluster or object: set it only where no gobackup and no other cluster uses it. Unset or false: they are left alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adopt_state: Option<bool>,
 }
 
 /// Status: the original's fields in name and meaning, and the engine's.

@@ -126,6 +126,7 @@ pub(crate) fn archive(object: &Object, name: &str, image: &str, from: Archive) -
         run,
         plan: from.files.plan,
         gobackup: false,
+        adopt_state: None,
         workdir: WORK_DIR.to_owned(),
         time_zone: None,
     };

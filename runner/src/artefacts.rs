@@ -9,6 +9,8 @@ use crate::codec;
 use crate::failure::Failure;
 use crate::manifest::{self, Manifest};
 use crate::pipeline::Stored;
+use crate::retention::Owner;
+use crate::retention::dumps::{self, Dump};
 use crate::run::Context;
 use crate::store::Store;
 use crate::verify;
@@ -42,12 +44,20 @@ pub fn choose(context: &Context, store: &dyn Store, choice: &Choice) -> Result<M
             .ok_or_else(|| missing(store, &format!("no artefact {key} with a manifest")));
     }
     let at = choice.at.as_deref().map(instant).transpose()?;
-    let mut all = manifest::list(store, &identity.directory())?;
-    all.retain(|m| m.belongs_to(identity));
-    let found = all.into_iter().rev().find(|m| {
-        let of_run = choice.run.as_ref().is_none_or(|run| m.run == *run);
-        of_run && at.is_none_or(|at| m.started().is_some_and(|s| s <= at))
-    });
+    let all = dumps::list(store, identity, context.clock.now().into())?;
+    let fits = |dump: &&Dump| {
+        let facts = &dump.known.facts;
+        let of_run = choice.run.as_ref().is_none_or(|run| facts.run == *run);
+        let started = crds::time::parse_rfc3339(&facts.started_at);
+        of_run && at.is_none_or(|at| started.is_some_and(|s| s <= at))
+    };
+    // What may be another cluster's is taken only where nothing is the object's own.
+    let own = all.iter().filter(|d| d.owner == Owner::This);
+    let found = own.rev().find(fits).or(all.iter().rev().find(fits));
+    let found = match &found {
+        Some(dump) => manifest::read(store, &Manifest::key_of(&dump.known.facts.key))?,
+        None => None,
+    };
     found.ok_or_else(|| {
         let what = match (&choice.run, &choice.at) {
             (Some(run), _) => format!("no artefact of run {run}"),

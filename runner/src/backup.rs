@@ -17,7 +17,8 @@ use crate::leftovers::{self, Place};
 use crate::manifest::{self, Manifest, ServerIdentity};
 use crate::pipeline::{self, Raw, Stored};
 use crate::report::Ticker;
-use crate::retention;
+use crate::retention::dumps::Dumps;
+use crate::retention::{self, Asked, For};
 use crate::run::{Context, duration};
 use crate::settings::{self, Identity, Source};
 use crate::source::{self, Asked, Client, Dump, DumpPlan, OptionFile, Server};
@@ -610,11 +611,25 @@ fn prune(context: &Context, store: &dyn Store, newest: &Manifest) -> Result<(), 
         );
         return Ok(());
     }
-    match retention::apply(context, store, rules, newest) {
-        Ok(pruned) => context.reporter.update(|r| r.pruned = Some(pruned)),
-        Err(e) => context
+    let asked = Asked {
+        what: For::Run(&newest.key),
+        rules,
+        dry_run: false,
+        prefix: "",
+        storage: None,
+    };
+    let mut stored = Dumps::new(context, store);
+    let failed = match retention::apply(context, &mut stored, &asked) {
+        Ok(outcome) => {
+            context.reporter.update(|r| r.pruned = Some(outcome.gone));
+            outcome.stopped
+        }
+        Err(e) => Some(e),
+    };
+    if let Some(e) = failed {
+        context
             .reporter
-            .warn(&format!("retention was not applied: {e}")),
+            .warn(&format!("retention was not applied to its end: {e}"));
     }
     Ok(())
 }

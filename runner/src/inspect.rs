@@ -1,6 +1,5 @@
 //! The actions that make no backup: List, Prune, Probe, and Verify by checksum.
 
-use crds::mysql_backup::Retention;
 use crds::run::{Artefact, Verification};
 use serde::Deserialize;
 
@@ -8,9 +7,8 @@ use crate::artefacts::{self, Choice};
 use crate::backup;
 use crate::failure::Failure;
 use crate::manifest::{self, Manifest};
-use crate::retention;
+use crate::retention::{self, Asked, For, Outcome, dumps};
 use crate::run::Context;
-use crate::store::Store;
 use crate::tell;
 
 /// Options of these actions, as `crds::request::Options` words them.
@@ -40,14 +38,22 @@ pub fn options(context: &Context) -> Result<Options, Failure> {
     Options::deserialize(value).map_err(|e| Failure::settings(format!("options: {e}")))
 }
 
-/// One log line for each artefact of the object, oldest first, with `"event":"artefact"`.
+/// One log line for each artefact of the object, oldest first, with `"event":"artefact"`. Manifests
+/// are read one at a time: none is kept.
 ///
 /// # Errors
 /// The store refuses.
 pub fn list(context: &Context) -> Result<(), Failure> {
     let store = context.open_store()?;
-    let all = own(context, store.as_ref())?;
-    for m in &all {
+    let identity = &context.settings.identity;
+    let found = dumps::list(store.as_ref(), identity, context.clock.now().into())?;
+    let mut artefacts = vec![];
+    for dump in &found {
+        context.check()?;
+        let key = Manifest::key_of(&dump.known.facts.key);
+        let Some(m) = manifest::read(store.as_ref(), &key)? else {
+            continue;
+        };
         tracing::info!(
             event = "artefact",
             key = m.key,
@@ -62,26 +68,23 @@ pub fn list(context: &Context) -> Result<(), Failure> {
             encryption = m.encryption,
             readBack = m.read_back,
         );
+        artefacts.push(artefact(&m));
     }
-    let stored: u64 = all.iter().map(|m| m.stored_bytes).sum();
+    artefacts.reverse();
+    let stored = artefacts
+        .iter()
+        .fold(0_i64, |sum, a| sum.saturating_add(a.size));
     let message = format!(
         "{} artefacts with {stored} bytes in {}",
-        all.len(),
+        artefacts.len(),
         store.describe()
     );
     context.reporter.update(|r| {
         r.message = message;
-        r.artefacts = all.iter().rev().map(artefact).collect();
-        r.stored_bytes = i64::try_from(stored).ok();
+        r.artefacts = artefacts;
+        r.stored_bytes = Some(stored);
     });
     Ok(())
-}
-
-fn own(context: &Context, store: &dyn Store) -> Result<Vec<Manifest>, Failure> {
-    let identity = &context.settings.identity;
-    let mut all = manifest::list(store, &identity.directory())?;
-    all.retain(|m| m.belongs_to(identity));
-    Ok(all)
 }
 
 fn artefact(m: &Manifest) -> Artefact {
@@ -94,8 +97,8 @@ fn artefact(m: &Manifest) -> Artefact {
     }
 }
 
-/// Applies retention now, or removes all; with `dryRun` it only says, one log line each with
-/// `"event":"retention"`, what would go and why.
+/// Applies retention now, or removes all; it says, one log line each with `"event":"retention"`, what
+/// goes and why. With `dryRun` nothing else is done.
 ///
 /// # Errors
 /// The store refuses.
@@ -103,75 +106,52 @@ pub fn prune(context: &Context) -> Result<(), Failure> {
     let options = options(context)?;
     let store = context.open_store()?;
     context.reporter.phase("Pruning");
-    let all = own(context, store.as_ref())?;
     let rules = context.settings.retention.clone().unwrap_or_default();
-    let decisions = decide(context, &all, &rules, options.all);
-    let mut pruned = 0;
-    for (key, kept_by) in &decisions {
-        let goes = kept_by.is_empty();
-        tracing::info!(
-            event = "retention",
-            key,
-            goes,
-            keptBy = kept_by.join(","),
-            dryRun = options.dry_run
-        );
-        if goes && !options.dry_run {
-            store.remove(key)?;
-            store.remove(&Manifest::key_of(key))?;
-        }
-        pruned += i64::from(goes);
-    }
-    if options.all && !options.dry_run {
+    let mut stored = dumps::Dumps::new(context, store.as_ref());
+    let outcome = retention::apply(context, &mut stored, &asked(&options, &rules))?;
+    if options.all && !options.dry_run && outcome.stopped.is_none() {
         let directory = context.settings.identity.directory();
         tell::forget(store.as_ref(), &directory)?;
+        retention::remove_index(store.as_ref(), &directory)?;
         backup::clean(context, store.as_ref(), true)?;
     }
+    let what = format!("artefacts {{}} in {}", store.describe());
+    report_pruned(context, &options, &outcome, &what);
+    outcome.stopped.map_or(Ok(()), Err)
+}
+
+/// What these options of a Prune ask of retention.
+pub(crate) fn asked<'a>(options: &Options, rules: &'a crds::mysql_backup::Retention) -> Asked<'a> {
+    Asked {
+        what: if options.all {
+            For::Everything
+        } else {
+            For::Rules
+        },
+        rules,
+        dry_run: options.dry_run,
+        prefix: "",
+        storage: None,
+    }
+}
+
+/// The report of a Prune; `{}` of `what` becomes what was done.
+pub(crate) fn report_pruned(context: &Context, options: &Options, outcome: &Outcome, what: &str) {
     let verb = if options.dry_run {
         "would be removed"
     } else {
         "removed"
     };
     let message = format!(
-        "{pruned} of {} artefacts {verb} in {}",
-        decisions.len(),
-        store.describe()
+        "{} of {} {}",
+        outcome.gone,
+        outcome.of,
+        what.replace("{}", verb)
     );
     context.reporter.update(|r| {
         r.message = message;
-        r.pruned = Some(if options.dry_run { 0 } else { pruned });
+        r.pruned = Some(if options.dry_run { 0 } else { outcome.gone });
     });
-    Ok(())
-}
-
-fn decide(
-    context: &Context,
-    all: &[Manifest],
-    rules: &Retention,
-    everything: bool,
-) -> Vec<(String, Vec<&'static str>)> {
-    if everything {
-        return all.iter().map(|m| (m.key.clone(), vec![])).collect();
-    }
-    let shrank = match all {
-        [.., before, newest] => retention::shrank(before.raw_bytes, newest.raw_bytes),
-        _ => false,
-    };
-    let candidates = retention::candidates(all);
-    let mut decisions: Vec<_> = retention::plan(rules, &candidates, context.clock.now())
-        .into_iter()
-        .map(|d| (d.key, d.kept_by))
-        .collect();
-    if shrank {
-        context.reporter.warn(
-            "nothing is removed: the newest dump is less than half of the one before; check that it is whole",
-        );
-        for (_, kept_by) in decisions.iter_mut().filter(|(_, k)| k.is_empty()) {
-            kept_by.push("the newest shrank");
-        }
-    }
-    decisions.reverse();
-    decisions
 }
 
 /// Logs in to the source and writes, reads and removes a small object at the destination.
@@ -240,8 +220,16 @@ pub fn verify(context: &Context) -> Result<(), Failure> {
         time: time.clone(),
         message: message.to_owned(),
     };
+    // What somebody named by key may be another object's: its keeper's business.
+    let keep = |passed: bool| {
+        if manifest.belongs_to(&context.settings.identity) {
+            let of = (manifest.key.as_str(), manifest.stored_sha256.as_str());
+            retention::note(context, store.as_ref(), &manifest.key, of, mode, passed);
+        }
+    };
     match compared {
         Ok(message) => {
+            keep(true);
             context.reporter.update(|r| {
                 r.verification = Some(verification(true, &message));
                 r.message = message;
@@ -250,6 +238,7 @@ pub fn verify(context: &Context) -> Result<(), Failure> {
         }
         // Only what was compared and differs is a failed verification; a store that is away proves nothing.
         Err(e) if e.exit_code == crds::report::exit::VERIFICATION => {
+            keep(false);
             let message = context.scrub.clean(&e.message);
             context
                 .reporter

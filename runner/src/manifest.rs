@@ -3,13 +3,13 @@
 
 use std::io::Read;
 
-use chrono::{DateTime, Utc};
 use crds::mysql_backup::CompressionType;
 use crds::run::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use crate::dump_reader::Table;
 use crate::failure::Failure;
+use crate::retention::{self, Owner};
 use crate::settings::Identity;
 use crate::source::Server;
 use crate::store::{self, Store};
@@ -155,19 +155,10 @@ impl Manifest {
         key.strip_suffix(".json").filter(|k| k.contains(".sql"))
     }
 
-    /// Start of the run.
-    pub fn started(&self) -> Option<DateTime<Utc>> {
-        crds::time::parse_rfc3339(&self.started_at)
-    }
-
-    /// True if it belongs to the object of `identity`. The UID may differ: an object that was
-    /// deleted and made again goes on with its artefacts.
+    /// True if it may belong to the object of `identity`, so that it can be read for it. What may be
+    /// removed for it is told by [`crate::retention::owner`] alone.
     pub fn belongs_to(&self, identity: &Identity) -> bool {
-        let (a, b) = (&self.object, &identity.object);
-        let same_cluster = self.cluster_id.is_empty()
-            || identity.cluster_id.is_empty()
-            || self.cluster_id == identity.cluster_id;
-        a.namespace == b.namespace && a.kind == b.kind && a.name == b.name && same_cluster
+        retention::owner(&self.cluster_id, &self.object, identity) != Owner::Other
     }
 
     /// True if it is the artefact of this very run.
@@ -216,29 +207,4 @@ pub fn read(store: &dyn Store, key: &str) -> Result<Option<Manifest>, Failure> {
     Ok(serde_json::from_slice::<Manifest>(&text)
         .ok()
         .filter(|m| m.schema == SCHEMA))
-}
-
-/// Manifests in `directory` whose artefact is there with its length, oldest first.
-///
-/// # Errors
-/// The store refuses.
-pub fn list(store: &dyn Store, directory: &str) -> Result<Vec<Manifest>, Failure> {
-    let entries = store.list(directory)?;
-    let mut found = vec![];
-    for entry in &entries {
-        let Some(artefact) = Manifest::artefact_of(&entry.key) else {
-            continue;
-        };
-        let Some(size) = entries.iter().find(|e| e.key == artefact).map(|e| e.size) else {
-            continue;
-        };
-        if let Some(manifest) = read(store, &entry.key)?
-            && manifest.key == artefact
-            && manifest.stored_bytes == size
-        {
-            found.push(manifest);
-        }
-    }
-    found.sort_by(|a, b| (a.started(), &a.key).cmp(&(b.started(), &b.key)));
-    Ok(found)
 }

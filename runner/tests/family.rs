@@ -117,6 +117,7 @@ fn fault_01_what_gobackup_stored_is_pruned_as_its_own_and_strangers_stay() {
         {"file_key": "../../etc/passwd", "created_at": "2020-01-02T00:00:00Z"},
     ]);
     std::fs::write(state.join("nightly_disk.json"), entries.to_string()).unwrap();
+    family.adopt_state = Some(true);
     family.run("nightly-28950870").assert_good();
     let names: Vec<String> = archives(&disk)
         .iter()

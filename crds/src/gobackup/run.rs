@@ -28,6 +28,10 @@ pub struct FamilyRunSpec {
     /// True: gobackup dumps, packs and stores; the runner writes its settings and checks the outcome.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gobackup: bool,
+    /// Whether the archives that gobackup's own list names are this Backup's, so that `keep` counts and
+    /// removes them. Unset: they are not, and are told of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopt_state: Option<bool>,
     /// Directory for the compressed dumps.
     pub workdir: String,
     /// Zone of the timestamp in the archive's name; unset means UTC.

@@ -196,6 +196,7 @@ fn add_plan(
         run,
         plan,
         gobackup,
+        adopt_state: options.adopt_state,
         workdir: WORK_DIR.to_owned(),
         time_zone: zone.filter(|z| !z.is_empty()),
     };

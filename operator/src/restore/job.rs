@@ -127,6 +127,7 @@ fn pod(
                 run,
                 plan: files.plan.clone(),
                 gobackup: false,
+                adopt_state: None,
                 workdir: WORK_DIR.to_owned(),
                 time_zone: None,
             };

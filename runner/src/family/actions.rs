@@ -15,8 +15,12 @@ use super::trial;
 use crate::failure::Failure;
 use crate::inspect::{self, Options};
 use crate::pipeline::Stored;
+use crate::retention::{Facts, Outcome, note};
 use crate::run::Context;
 use crate::verify;
+
+/// Reason of an archive that is not there any more: nothing is said of its bytes.
+const GONE: &str = "ArtefactGone";
 
 /// An archive of this Backup and the storage it is on.
 pub(super) struct Found {
@@ -33,7 +37,7 @@ fn targets(context: &Context, family: &Family) -> Result<(Vec<Target>, Option<Fa
     Ok((targets, (!lost.is_empty()).then(|| super::all(lost))))
 }
 
-fn delivered(target: &Target, key: &str) -> Delivered {
+pub(super) fn delivered(target: &Target, key: &str) -> Delivered {
     Delivered {
         name: target.name.clone(),
         key: key.to_owned(),
@@ -42,18 +46,6 @@ fn delivered(target: &Target, key: &str) -> Delivered {
         store: target.store.clone(),
         read_back: true,
     }
-}
-
-/// Archives of this Backup on a storage, oldest first.
-fn on(context: &Context, target: &Target) -> Result<Vec<Found>, Failure> {
-    let records = state::records(context, target.store.as_ref(), &target.path)?;
-    Ok(records
-        .into_iter()
-        .map(|(_, record)| Found {
-            on: delivered(target, &record.key),
-            record,
-        })
-        .collect())
 }
 
 pub(super) fn artefact(found: &Found) -> Artefact {
@@ -70,43 +62,74 @@ fn end(lost: Option<Failure>) -> Result<(), Failure> {
     lost.map_or(Ok(()), Err)
 }
 
-/// One log line for each archive on each storage, oldest first, with `"event":"artefact"`.
+/// One log line for each archive on each storage, oldest first, with `"event":"artefact"`. One without
+/// its bytes is none.
 ///
 /// # Errors
-/// A storage can't be used or refuses.
+/// A storage can't be used or refuses: the others are listed all the same.
 pub(super) fn list(context: &Context, family: &Family) -> Result<(), Failure> {
     let (targets, lost) = targets(context, family)?;
+    let mut failures: Vec<Failure> = lost.into_iter().collect();
     let (mut all, mut words) = (vec![], vec![]);
     for target in &targets {
-        let found = on(context, target)?;
-        for f in &found {
-            tracing::info!(
-                event = "artefact",
-                storage = target.name,
-                key = f.record.key,
-                run = f.record.run,
-                startedAt = f.record.started_at,
-                storedBytes = f.record.stored_bytes,
-                storedSha256 = f.record.stored_sha256,
-                files = f.record.files.len() as u64,
-            );
+        context.check()?;
+        match list_one(context, target) {
+            Ok(found) => {
+                let bytes = found
+                    .iter()
+                    .fold(0_i64, |sum, (_, a)| sum.saturating_add(a.size));
+                words.push(format!(
+                    "{} archives with {bytes} bytes on storage {}",
+                    found.len(),
+                    target.name
+                ));
+                all.extend(found);
+            }
+            Err(e) => failures.push(named("Storage", &target.name, e)),
         }
-        let bytes: u64 = found.iter().map(|f| f.record.stored_bytes).sum();
-        words.push(format!(
-            "{} archives with {bytes} bytes on storage {}",
-            found.len(),
-            target.name
-        ));
-        all.extend(found);
     }
-    all.sort_by(|a, b| b.record.started_at.cmp(&a.record.started_at));
-    let stored: u64 = all.iter().map(|f| f.record.stored_bytes).sum();
+    all.sort_by(|(a, _), (b, _)| b.cmp(a));
+    let stored = all
+        .iter()
+        .fold(0_i64, |sum, (_, a)| sum.saturating_add(a.size));
     context.reporter.update(|r| {
         r.message = words.join("; ");
-        r.artefacts = all.iter().map(artefact).collect();
-        r.stored_bytes = i64::try_from(stored).ok();
+        r.artefacts = all.into_iter().map(|(_, a)| a).collect();
+        r.stored_bytes = Some(stored);
     });
-    end(lost)
+    end((!failures.is_empty()).then(|| super::all(failures)))
+}
+
+/// Archives on one storage, oldest first, with the starts of their runs. Records are read one at a time.
+fn list_one(context: &Context, target: &Target) -> Result<Vec<(String, Artefact)>, Failure> {
+    let store = target.store.as_ref();
+    let mut listings = retention::Listings::new(store);
+    let mut found = vec![];
+    for (at, facts) in retention::list(context, store, &target.path)? {
+        if !listings.have(&facts)? {
+            continue;
+        }
+        let Some(record) = retention::record(store, &at)? else {
+            continue;
+        };
+        let f = Found {
+            on: delivered(target, &record.key),
+            record,
+        };
+        tracing::info!(
+            event = "artefact",
+            storage = target.name,
+            key = f.record.key,
+            run = f.record.run,
+            startedAt = f.record.started_at,
+            storedBytes = f.record.stored_bytes,
+            storedSha256 = f.record.stored_sha256,
+            files = f.record.files.len() as u64,
+        );
+        let artefact = artefact(&f);
+        found.push((f.record.started_at, artefact));
+    }
+    Ok(found)
 }
 
 /// The archive that is meant, on each storage that has it.
@@ -127,16 +150,22 @@ pub(super) fn choose(
         };
     let mut meant = vec![];
     for target in targets {
-        let found = on(context, target)?;
-        let fits = |f: &Found| {
-            let r = &f.record;
+        let store = target.store.as_ref();
+        let found = retention::list(context, store, &target.path)?;
+        let fits = |(_, r): &(String, Facts)| {
             choice.key.as_ref().is_none_or(|k| *k == r.key)
                 && choice.run.as_ref().is_none_or(|run| *run == r.run)
                 && at.is_none_or(|at| {
                     crds::time::parse_rfc3339(&r.started_at).is_some_and(|s| s <= at)
                 })
         };
-        meant.extend(found.into_iter().rev().find(fits));
+        if let Some((at, _)) = found.into_iter().rev().find(fits) {
+            let record = retention::record(store, &at)?;
+            meant.extend(record.map(|record| Found {
+                on: delivered(target, &record.key),
+                record,
+            }));
+        }
     }
     // Of «the newest» only storages count that have it.
     let newest = meant
@@ -182,7 +211,9 @@ pub(super) fn verify(context: &Context, family: &Family) -> Result<(), Failure> 
     let mut wrong = vec![];
     for found in &meant {
         context.check()?;
-        match whole(context, family, found) {
+        let outcome = whole(context, family, found);
+        keep(context, found, "Checksum", outcome.as_ref().map(|_| ()));
+        match outcome {
             Ok(text) => words.push(format!("storage {}: {text}", found.on.name)),
             Err(e) => wrong.push(Failure {
                 message: format!("Storage {}: {}", found.on.name, e.message),
@@ -192,7 +223,11 @@ pub(super) fn verify(context: &Context, family: &Family) -> Result<(), Failure> 
     }
     // Every storage has the same bytes: those of one are restored.
     if let (true, true, Some(found)) = (restore, wrong.is_empty(), meant.first()) {
-        match trial::verify(context, family, found) {
+        let outcome = trial::verify(context, family, found);
+        for found in &meant {
+            keep(context, found, "Restore", outcome.as_ref().map(|_| ()));
+        }
+        match outcome {
             Ok(text) => words.insert(0, text),
             Err(e) => wrong.push(e),
         }
@@ -224,9 +259,23 @@ pub(super) fn verify(context: &Context, family: &Family) -> Result<(), Failure> 
     end(lost)
 }
 
+/// Keeps the outcome of a verification beside the record. What could not be compared has none.
+fn keep(context: &Context, found: &Found, mode: &str, outcome: Result<(), &Failure>) {
+    let passed = match outcome {
+        Ok(()) => true,
+        Err(e) if e.exit_code == crds::report::exit::VERIFICATION && e.reason != GONE => false,
+        Err(_) => return,
+    };
+    let record = &found.record;
+    let name = record.key.rsplit('/').next().unwrap_or(&record.key);
+    let beside = format!("{}/{name}", state::directory(context, &found.on.path));
+    let of = (record.key.as_str(), record.stored_sha256.as_str());
+    note(context, found.on.store.as_ref(), &beside, of, mode, passed);
+}
+
 fn gone(found: &Found) -> Failure {
     Failure::verification(
-        "ArtefactGone",
+        GONE,
         format!(
             "{} has a record but is not there: something else removed it",
             found.record.key
@@ -333,32 +382,29 @@ pub(super) fn prune(context: &Context, family: &Family) -> Result<(), Failure> {
     let options: Options = inspect::options(context)?;
     let (targets, lost) = targets(context, family)?;
     context.reporter.phase("Pruning");
-    let (mut removed, mut of) = (0, 0);
+    let rules = crds::mysql_backup::Retention::default();
+    let what = inspect::asked(&options, &rules).what;
+    let mut sum = Outcome::default();
+    let mut failures: Vec<Failure> = lost.into_iter().collect();
     for target in &targets {
-        let newest = on(context, target)?.pop();
-        let key = newest.map(|f| f.record.key).unwrap_or_default();
-        let one = delivered(target, &key);
-        let done = retention::prune(context, family, &one, options.all, options.dry_run)?;
-        removed += done.0;
-        of += done.1;
-        if options.all && !options.dry_run {
-            storages::clean(context, target, true)?;
+        context.check()?;
+        let one = delivered(target, "");
+        match retention::prune(context, family, &one, what, options.dry_run) {
+            Ok(outcome) => {
+                sum.gone = sum.gone.saturating_add(outcome.gone);
+                sum.of = sum.of.saturating_add(outcome.of);
+                let mut stopped = outcome.stopped;
+                if options.all && !options.dry_run && stopped.is_none() {
+                    stopped = storages::clean(context, target, true).err();
+                }
+                failures.extend(stopped.map(|e| named("Storage", &target.name, e)));
+            }
+            Err(e) => failures.push(named("Storage", &target.name, e)),
         }
     }
-    let verb = if options.dry_run {
-        "would be removed"
-    } else {
-        "removed"
-    };
-    let message = format!(
-        "{removed} of {of} archives {verb} on {} storages",
-        targets.len()
-    );
-    context.reporter.update(|r| {
-        r.message = message;
-        r.pruned = Some(if options.dry_run { 0 } else { removed });
-    });
-    end(lost)
+    let what = format!("archives {{}} on {} storages", targets.len());
+    inspect::report_pruned(context, &options, &sum, &what);
+    end((!failures.is_empty()).then(|| super::all(failures)))
 }
 
 /// Logs in to every database, and writes, reads and removes a small object on every storage.

@@ -19,6 +19,7 @@ mod rdb;
 mod redis;
 mod restore;
 mod retention;
+mod retry;
 mod script;
 mod script_syntax;
 mod scripts;
@@ -89,6 +90,10 @@ fn steps(context: &Context, family: &Family, work: &WorkDir) -> Result<(), Failu
     context.reporter.phase("Connecting");
     codec::check(context, family.plan.compress)?;
     let (targets, lost) = storages::open(context, family)?;
+    let targets = match retry::find(context, targets) {
+        Ok(before) => return retry::complete(context, family, before, lost),
+        Err(targets) => targets,
+    };
     scripts::tell(
         context,
         "beforeScript",
@@ -109,12 +114,13 @@ fn steps(context: &Context, family: &Family, work: &WorkDir) -> Result<(), Failu
         .reporter
         .update(|r| r.raw_bytes = i64::try_from(raw).ok());
     context.reporter.phase("Storing");
-    let delivered = store(context, family, &members, targets, lost)?;
+    let (delivered, failed) = store(context, family, &members, targets, lost)?;
     prune(context, family, delivered);
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
-/// Applies retention where the archive was read back: nothing older goes because of one that was not.
+/// Applies retention on each storage where the archive was read back: nothing older goes because of one
+/// that was not, and what one storage lacks is no reason to let another fill up.
 fn prune(context: &Context, family: &Family, delivered: Vec<Delivered>) {
     // A storage that lacks the archive fails the run, whatever ends it.
     if delivered.len() == family.plan.storages.len() {
@@ -170,14 +176,15 @@ fn dump_one(
     })
 }
 
-/// One pass over the spools feeds every storage; each is read back on its own.
+/// One pass over the spools feeds every storage; each is read back on its own. Gives the storages that
+/// have the archive, and what went wrong at the others.
 fn store(
     context: &Context,
     family: &Family,
     members: &[Member],
     targets: Vec<Target>,
     lost: Vec<Failure>,
-) -> Result<Vec<Delivered>, Failure> {
+) -> Result<(Vec<Delivered>, Option<Failure>), Failure> {
     let stores: Vec<_> = targets.iter().map(|t| Arc::clone(&t.store)).collect();
     let tee = tee::Tee::begin(context, family, targets, lost)?;
     let claims = tee.claims();
@@ -210,10 +217,9 @@ fn store(
         r.stored_bytes = Some(total);
         r.artefacts = artefacts;
     });
-    if failures.is_empty() {
-        return Ok(delivered.into_iter().map(|(d, _)| d).collect());
-    }
-    Err(all(failures))
+    let delivered = delivered.into_iter().map(|(d, _)| d).collect();
+    let failed = (!failures.is_empty()).then(|| all(failures));
+    Ok((delivered, failed))
 }
 
 /// All failures as one: the first one's code, everybody's words.

@@ -25,6 +25,8 @@ pub struct Family {
     pub target_port: Option<u16>,
     /// gobackup dumps, packs and stores; the runner checks.
     pub gobackup: bool,
+    /// Whether archives that gobackup's own list names are this Backup's.
+    pub adopt_state: Option<bool>,
     /// The files the plan's secrets are in, by their names in it.
     pub files: BTreeMap<String, String>,
 }
@@ -68,6 +70,7 @@ impl Family {
             workdir: spec.workdir.into(),
             zone,
             gobackup: spec.gobackup,
+            adopt_state: spec.adopt_state,
             files,
         }))
     }

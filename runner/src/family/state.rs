@@ -1,7 +1,7 @@
 //! Names of archives, and the record beside them that says whose they are. gobackup's own state
 //! file is read, so that what it stored is pruned as it would have been.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use crds::run::ObjectId;
@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::leftovers::Place;
 use crate::manifest::ServerIdentity;
 use crate::pipeline::Stored;
+use crate::retention::dump_sizes;
 use crate::run::Context;
 use crate::store::{self, Note, Store};
 use crate::verify;
@@ -25,7 +26,7 @@ const STATE: &str = ".gobackup-state";
 /// gobackup's timestamp.
 const FORMAT: &str = "%Y.%m.%d.%H.%M.%S";
 /// Schema of a record.
-const SCHEMA: &str = "batch.isekiro.com/archive/v1";
+pub(super) const SCHEMA: &str = "batch.isekiro.com/archive/v1";
 /// So many of the newest records are looked at for one of the same run.
 const NEWEST: usize = 16;
 /// Largest record that is read.
@@ -45,6 +46,9 @@ pub(super) struct Record {
     pub(super) object: ObjectId,
     /// Name of the run.
     pub(super) run: String,
+    /// The slot, RFC 3339, for runs of the schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) slot: Option<String>,
     /// Start of the run, RFC 3339.
     pub(super) started_at: String,
     /// Key of the archive below the storage's root.
@@ -59,6 +63,10 @@ pub(super) struct Record {
     /// The storage has it in an archive class and gives it to nobody yet: only its length was compared.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) not_read_back: bool,
+    /// Bytes of the dumps of each database, `<type>/<name>`: what retention compares stands before the
+    /// files, so that these need not be read for it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) dumps: BTreeMap<String, u64>,
     /// Files in the archive.
     pub(super) files: Vec<FileRecord>,
 }
@@ -193,19 +201,22 @@ pub(super) fn record(
     archive: &Archive<'_>,
 ) -> Result<(), Failure> {
     let identity = &context.settings.identity;
+    let files: Vec<FileRecord> = archive.members.iter().filter_map(file).collect();
     let mut record = Record {
         schema: SCHEMA.to_owned(),
         runner_version: crds::VERSION.to_owned(),
         cluster_id: identity.cluster_id.clone(),
         object: identity.object.clone(),
         run: identity.run.clone(),
+        slot: identity.slot.map(crds::time::rfc3339),
         started_at: crds::time::rfc3339(context.clock.started),
         key: archive.key.to_owned(),
         parts: archive.parts.to_vec(),
         stored_bytes: archive.stored.bytes,
         stored_sha256: archive.stored.sha256.clone(),
         not_read_back: !archive.read_back,
-        files: archive.members.iter().filter_map(file).collect(),
+        dumps: dump_sizes(files.iter().map(|f| (f.path.as_str(), f.bytes))),
+        files,
     };
     let written = |record: &Record| {
         serde_json::to_vec(record).map_err(|e| {
@@ -248,26 +259,20 @@ pub(super) fn remove(store: &dyn Store, at: &str, record: &Record) {
     }
 }
 
-/// Records of this Backup's archives below `path`, oldest first, each with its own key.
+/// Writes the record of an archive that was copied from another storage.
 ///
 /// # Errors
-/// The store refuses.
-pub(super) fn records(
-    context: &Context,
-    store: &dyn Store,
-    path: &str,
-) -> Result<Vec<(String, Record)>, Failure> {
-    let mut found = vec![];
-    for entry in store.list(&directory(context, path))? {
-        let Some(record) = read::<Record>(store, &entry.key)? else {
-            continue;
-        };
-        if record.object == context.settings.identity.object && !record.key.is_empty() {
-            found.push((entry.key, record));
-        }
-    }
-    found.sort_by(|a, b| (&a.1.started_at, &a.1.key).cmp(&(&b.1.started_at, &b.1.key)));
-    Ok(found)
+/// As [`record`].
+pub(super) fn put(context: &Context, target: &Target, record: &Record) -> Result<(), Failure> {
+    let text = serde_json::to_vec(record).map_err(|e| {
+        Failure::other(
+            "ManifestFailed",
+            format!("the record can't be written: {e}"),
+        )
+    })?;
+    let at = record_key(context, &target.path, &record.key);
+    store::put_checked(target.store.as_ref(), &at, &text)
+        .inspect_err(|_| remove(target.store.as_ref(), &at, record))
 }
 
 /// The archive that another attempt of this run has stored below `path`, if what is there is what its
@@ -284,7 +289,8 @@ pub(super) fn of_run(
     if identity.run.is_empty() || identity.object.uid.is_empty() {
         return Ok(None);
     }
-    let entries = store.list(&directory(context, path))?;
+    let mut entries = store.list(&directory(context, path))?;
+    entries.retain(|e| e.key.ends_with(".json"));
     for entry in entries.iter().rev().take(NEWEST) {
         let Some(record) = read::<Record>(store, &entry.key)? else {
             continue;
@@ -301,7 +307,7 @@ pub(super) fn of_run(
 
 /// The stored bytes are what the record says. Of an archive in an archive class, which nobody can read,
 /// that it is there has to do; that it was never read back stands in its record.
-fn is_whole(store: &dyn Store, record: &Record) -> Result<bool, Failure> {
+pub(super) fn is_whole(store: &dyn Store, record: &Record) -> Result<bool, Failure> {
     let mut whole: Box<dyn Read + Send> = Box::new(std::io::empty());
     for key in record.keys() {
         match store.open(&key) {

@@ -28,6 +28,8 @@ pub struct Family {
     pub identity: Option<String>,
     /// gobackup dumps, packs and stores.
     pub gobackup: bool,
+    /// What is said of gobackup's own list.
+    pub adopt_state: Option<bool>,
 }
 
 impl Family {
@@ -44,6 +46,7 @@ impl Family {
             uid: "uid-1",
             identity: None,
             gobackup: false,
+            adopt_state: None,
         };
         std::fs::create_dir(family.dir().join("work")).unwrap();
         let redis = json!({"name": "cache", "engine": "redis", "host": "127.0.0.1", "port": redis(), "password": family.secret("redis", REDIS_PASSWORD)});
@@ -180,7 +183,12 @@ impl Family {
 
     /// The spec of a backup by this run.
     pub fn spec_of(&self, run: &str) -> String {
-        self.spec(run, "Backup", json!({}), json!({}))
+        self.spec_for(run, "Backup")
+    }
+
+    /// The spec of a run without options.
+    pub fn spec_for(&self, run: &str, action: &str) -> String {
+        self.spec(run, action, json!({}), json!({}))
     }
 
     fn spec(&self, run: &str, action: &str, options: Value, more: Value) -> String {
@@ -192,6 +200,9 @@ impl Family {
         });
         if let Some(path) = &self.identity {
             spec["identityFile"] = json!(path);
+        }
+        if let Some(adopt) = self.adopt_state {
+            spec["adoptState"] = json!(adopt);
         }
         let (spec_fields, more) = (spec.as_object_mut().unwrap(), more.as_object().unwrap());
         spec_fields.extend(more.clone());

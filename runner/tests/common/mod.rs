@@ -407,6 +407,17 @@ impl Runner {
 
     pub fn finish(&self, child: Child, started: Instant) -> Finished {
         let output = child.wait_with_output().unwrap();
+        self.judge(output, started)
+    }
+
+    /// As [`Self::finish`], of a run whose output was read by somebody else.
+    pub fn finish_said(&self, child: Child, started: Instant, stdout: &str) -> Finished {
+        let mut output = child.wait_with_output().unwrap();
+        output.stdout = stdout.as_bytes().to_vec();
+        self.judge(output, started)
+    }
+
+    fn judge(&self, output: Output, started: Instant) -> Finished {
         let stdout = String::from_utf8(output.stdout).unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         let message = std::fs::read_to_string(&self.log).unwrap_or_default();

@@ -21,7 +21,7 @@ use crds::run::{Artefact, SPEC_ENV};
 use super::settings::Family;
 use super::state::Archive;
 use super::storages::{self, Delivered, Target};
-use super::{partial, process, scripts, state};
+use super::{partial, process, retry, scripts, state};
 use crate::failure::Failure;
 use crate::pipeline::Stored;
 use crate::report::Ticker;
@@ -45,6 +45,10 @@ pub(super) fn run(context: &Context, family: &Family, work: &Path) -> Result<(),
     context.reporter.phase("Connecting");
     let program = find(context)?;
     let (targets, lost) = storages::open(context, family)?;
+    let targets = match retry::find(context, targets) {
+        Ok(before) => return retry::complete(context, family, before, lost),
+        Err(targets) => targets,
+    };
     scripts::tell(
         context,
         "beforeScript",
@@ -77,9 +81,9 @@ pub(super) fn run(context: &Context, family: &Family, work: &Path) -> Result<(),
         (failed, lost),
         &claims,
     );
-    let delivered = checked?;
+    let (delivered, failed) = checked?;
     super::prune(context, family, delivered);
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 /// Says on each storage what the names of this attempt's archives contain: what gobackup stored there,
@@ -298,7 +302,7 @@ fn check_all(
     made: Option<Made>,
     (failed, lost): (Option<Failure>, Vec<Failure>),
     claims: &[Claim],
-) -> Result<Vec<Delivered>, Failure> {
+) -> Result<(Vec<Delivered>, Option<Failure>), Failure> {
     let Some(made) = made else {
         return Err(failed.unwrap_or_else(|| {
             Failure::source(
@@ -333,10 +337,8 @@ fn check_all(
         }
     }
     report(context, &delivered, &made);
-    if failures.is_empty() {
-        return Ok(delivered);
-    }
-    Err(super::all(failures))
+    let failed = (!failures.is_empty()).then(|| super::all(failures));
+    Ok((delivered, failed))
 }
 
 /// The archive on one storage, recorded; `None` if it is not there.

@@ -1,62 +1,45 @@
-//! Which artefacts stay. The plan is pure; only a run that has just stored a good artefact applies it.
+//! The rules of `spec.retention` over artefacts in their order, and nothing else: what counts at all
+//! is decided by [`super::decide`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use chrono::{DateTime, Datelike, Utc};
+use chrono::{DateTime, Datelike, Timelike, Utc};
 use crds::mysql_backup::Retention;
 use crds::schedule::parse_go_duration;
 
-use crate::failure::Failure;
-use crate::manifest::{self, Manifest};
-use crate::run::Context;
-use crate::store::Store;
-
-/// A good artefact of the object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
-    /// Its key.
-    pub key: String,
-    /// Start of its run.
+/// When an artefact was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment {
+    /// Its place in the order and its period: the slot of its run, else the start.
     pub at: DateTime<Utc>,
+    /// What its age is counted from: the start of its run, and never before the slot.
+    pub since: DateTime<Utc>,
 }
 
-/// Whether an artefact stays, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// Its key.
-    pub key: String,
-    /// The rules that keep it; empty: it goes.
-    pub kept_by: Vec<&'static str>,
-}
-
-impl Decision {
-    /// True if it goes.
-    pub fn goes(&self) -> bool {
-        self.kept_by.is_empty()
-    }
-}
-
-/// Decides over all artefacts, newest first. The union of all rules stays, and the newest always
-/// does; with no rule at all everything stays. Hours, days, ISO weeks and months are those of UTC;
-/// only periods that hold an artefact count.
-pub fn plan(rules: &Retention, artefacts: &[Candidate], now: DateTime<Utc>) -> Vec<Decision> {
-    let mut sorted: Vec<&Candidate> = artefacts.iter().collect();
-    sorted.sort_by(|a, b| (b.at, &b.key).cmp(&(a.at, &a.key)));
-    let mut kept: BTreeMap<usize, BTreeSet<&'static str>> = BTreeMap::new();
-    let mut keep = |index: usize, rule: &'static str| {
-        kept.entry(index).or_default().insert(rule);
-    };
+/// The rules that keep each artefact of `times`, which are newest first. The union of all rules
+/// stays, and the newest always does; with no rule at all everything stays. Hours, days, ISO weeks
+/// and months are those of UTC; only periods that hold an artefact count.
+pub(super) fn kept(
+    rules: &Retention,
+    times: &[Moment],
+    now: DateTime<Utc>,
+) -> Vec<BTreeSet<&'static str>> {
+    let mut kept: Vec<BTreeSet<&'static str>> = vec![BTreeSet::new(); times.len()];
     if no_rule(rules) {
-        (0..sorted.len()).for_each(|i| keep(i, "no rule"));
+        kept.iter_mut().for_each(|by| {
+            by.insert("no rule");
+        });
     }
-    if !sorted.is_empty() {
-        keep(0, "newest");
+    if let Some(first) = kept.first_mut() {
+        first.insert("newest");
     }
-    (0..count(rules.keep_last).min(sorted.len())).for_each(|i| keep(i, "keepLast"));
+    for by in kept.iter_mut().take(count(rules.keep_last)) {
+        by.insert("keepLast");
+    }
     type Period = fn(DateTime<Utc>) -> (i32, u32, u32);
     let periods: [(&'static str, Option<i32>, Period); 4] = [
         ("keepHourly", rules.keep_hourly, |t| {
-            (t.year(), t.ordinal(), chrono::Timelike::hour(&t))
+            (t.year(), t.ordinal(), t.hour())
         }),
         ("keepDaily", rules.keep_daily, |t| {
             (t.year(), t.ordinal(), 0)
@@ -70,33 +53,27 @@ pub fn plan(rules: &Retention, artefacts: &[Candidate], now: DateTime<Utc>) -> V
     ];
     for (rule, limit, period) in periods {
         let mut seen = BTreeSet::new();
-        for (i, artefact) in sorted.iter().enumerate() {
+        for (by, time) in kept.iter_mut().zip(times) {
             if seen.len() >= count(limit) {
                 break;
             }
-            if seen.insert(period(artefact.at)) {
-                keep(i, rule);
+            if seen.insert(period(time.at)) {
+                by.insert(rule);
             }
         }
     }
     if let Some(age) = max_age(rules) {
-        for (i, artefact) in sorted.iter().enumerate() {
-            if now.signed_duration_since(artefact.at) <= age {
-                keep(i, "maxAge");
+        for (by, time) in kept.iter_mut().zip(times) {
+            if now.signed_duration_since(time.since) <= age {
+                by.insert("maxAge");
             }
         }
     }
-    sorted
-        .iter()
-        .enumerate()
-        .map(|(i, artefact)| Decision {
-            key: artefact.key.clone(),
-            kept_by: kept.get(&i).into_iter().flatten().copied().collect(),
-        })
-        .collect()
+    kept
 }
 
-fn no_rule(rules: &Retention) -> bool {
+/// True if nothing is ever removed by them.
+pub fn no_rule(rules: &Retention) -> bool {
     rules.max_age.is_none()
         && [
             rules.keep_last,
@@ -113,114 +90,11 @@ fn count(limit: Option<i32>) -> usize {
     limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
 }
 
-/// A duration that can't be read keeps everything.
+/// A duration that can't be read, or is negative, keeps everything.
 fn max_age(rules: &Retention) -> Option<chrono::Duration> {
     let text = rules.max_age.as_deref()?;
-    Some(parse_go_duration(text).map_or(chrono::Duration::MAX, chrono::Duration::nanoseconds))
-}
-
-/// What [`plan`] needs of manifests; one without a time is left alone.
-pub fn candidates(manifests: &[Manifest]) -> Vec<Candidate> {
-    manifests
-        .iter()
-        .filter_map(|m| {
-            Some(Candidate {
-                key: m.key.clone(),
-                at: m.started()?,
-            })
-        })
-        .collect()
-}
-
-/// True if a new dump of `new` bytes is so much smaller than the one before, of `old` bytes, that
-/// nothing may be removed because of it.
-pub fn shrank(old: u64, new: u64) -> bool {
-    new < old.div_ceil(2)
-}
-
-/// Removes what the rules let go, oldest first, each artefact before its manifest; gives their
-/// number. Nothing goes when the newest dump shrank by more than half.
-///
-/// # Errors
-/// The store refuses.
-pub fn apply(
-    context: &Context,
-    store: &dyn Store,
-    rules: &Retention,
-    newest: &Manifest,
-) -> Result<i64, Failure> {
-    let identity = &context.settings.identity;
-    let own: Vec<Manifest> = manifest::list(store, &identity.directory())?
-        .into_iter()
-        .filter(|m| m.belongs_to(identity))
-        .collect();
-    let before = own.iter().rev().find(|m| m.key != newest.key);
-    if let Some(before) = before.filter(|b| shrank(b.raw_bytes, newest.raw_bytes)) {
-        context.reporter.warn(&format!(
-            "nothing was removed: this dump has {} bytes, the one before had {}; check that it is whole, later runs remove again",
-            newest.raw_bytes, before.raw_bytes
-        ));
-        return Ok(0);
-    }
-    let mut all = candidates(&own);
-    all.extend(adopted(context, store, rules, &own)?);
-    let mut pruned = 0;
-    for decision in plan(rules, &all, context.clock.now()).iter().rev() {
-        // Whatever the clock says, the artefact of this run stays.
-        if !decision.goes() || decision.key == newest.key {
-            continue;
-        }
-        store.remove(&decision.key)?;
-        store.remove(&Manifest::key_of(&decision.key))?;
-        tracing::info!(event = "pruned", key = decision.key);
-        pruned += 1;
-    }
-    Ok(pruned)
-}
-
-/// Older artefacts without a manifest, in the destination's root and the object's directory, that
-/// the user lets retention remove too. Their time is that of their last change.
-fn adopted(
-    context: &Context,
-    store: &dyn Store,
-    rules: &Retention,
-    own: &[Manifest],
-) -> Result<Vec<Candidate>, Failure> {
-    let Some(pattern) = rules.adopt_pattern.as_deref().filter(|p| !p.is_empty()) else {
-        return Ok(vec![]);
-    };
-    let mut found = vec![];
-    for directory in [String::new(), context.settings.identity.directory()] {
-        let entries = store.list(&directory)?;
-        for entry in &entries {
-            let name = entry.key.rsplit('/').next().unwrap_or_default();
-            let manifest = Manifest::key_of(&entry.key);
-            let known = own.iter().any(|m| m.key == entry.key)
-                || entries.iter().any(|e| e.key == manifest)
-                || name.ends_with(".json");
-            if known || !matches(pattern.as_bytes(), name.as_bytes()) {
-                continue;
-            }
-            if let Some(at) = store.modified(&entry.key)? {
-                found.push(Candidate {
-                    key: entry.key.clone(),
-                    at,
-                });
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// `*` stands for any characters, `?` for one.
-fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    match (pattern.split_first(), name.split_first()) {
-        (None, None) => true,
-        (Some((b'*', rest)), _) => (0..=name.len()).any(|skip| matches(rest, &name[skip..])),
-        (Some((b'?', rest)), Some((_, name))) => matches(rest, name),
-        (Some((p, rest)), Some((n, name))) if p == n => matches(rest, name),
-        _ => false,
-    }
+    let nanos = parse_go_duration(text).ok().filter(|n| *n >= 0);
+    Some(nanos.map_or(chrono::Duration::MAX, chrono::Duration::nanoseconds))
 }
 
 #[cfg(test)]
@@ -234,26 +108,20 @@ mod tests {
         crds::time::parse_rfc3339(text).unwrap()
     }
 
-    fn artefacts(times: &[DateTime<Utc>]) -> Vec<Candidate> {
-        let each = times.iter().enumerate();
-        each.map(|(i, at)| Candidate {
-            key: format!("k{i:05}"),
-            at: *at,
-        })
-        .collect()
-    }
-
     fn kept(rules: &Retention, times: &[DateTime<Utc>], now: DateTime<Utc>) -> Vec<DateTime<Utc>> {
-        let all = artefacts(times);
-        let keys: BTreeSet<String> = plan(rules, &all, now)
-            .into_iter()
-            .filter(|d| !d.goes())
-            .map(|d| d.key)
-            .collect();
-        let mut kept: Vec<_> = all
+        let mut sorted = times.to_vec();
+        sorted.sort();
+        sorted.reverse();
+        let moments: Vec<Moment> = sorted
             .iter()
-            .filter(|a| keys.contains(&a.key))
-            .map(|a| a.at)
+            .map(|t| Moment { at: *t, since: *t })
+            .collect();
+        let by = super::kept(rules, &moments, now);
+        let mut kept: Vec<_> = sorted
+            .into_iter()
+            .zip(by)
+            .filter(|(_, by)| !by.is_empty())
+            .map(|(at, _)| at)
             .collect();
         kept.sort();
         kept
@@ -415,30 +283,5 @@ mod tests {
                 prop_assert_eq!(kept, independent(&rules, &times, now));
             }
         }
-    }
-
-    #[test]
-    fn patterns() {
-        for (pattern, name, expected) in [
-            ("*.sql.gz", "a.sql.gz", true),
-            ("*.sql.gz", "a.sql", false),
-            ("dump-????.sql", "dump-2024.sql", true),
-            ("dump-????.sql", "dump-24.sql", false),
-            ("*", "", true),
-            ("a*b*c", "axxbyyc", true),
-            ("a*b*c", "axxbyy", false),
-        ] {
-            assert_eq!(
-                matches(pattern.as_bytes(), name.as_bytes()),
-                expected,
-                "{pattern} {name}"
-            );
-        }
-    }
-
-    #[test]
-    fn shrinking_by_more_than_half() {
-        assert!(shrank(100, 49) && shrank(101, 50) && shrank(1, 0));
-        assert!(!shrank(100, 50) && !shrank(100, 200) && !shrank(0, 0));
     }
 }

@@ -1,0 +1,293 @@
+//! A run that is tried again: what an earlier attempt of it stored is neither dumped nor stored
+//! twice. A storage that lacks it gets it from one that has it, byte by byte.
+
+use std::io::Read;
+
+use crds::run::Artefact;
+
+use super::actions::{self, Found};
+use super::retention;
+use super::settings::Family;
+use super::state::{self, PartRecord, Record};
+use super::storages::{Delivered, Target};
+use crate::failure::Failure;
+use crate::pipeline::Stored;
+use crate::run::Context;
+use crate::store::Upload;
+use crate::verify;
+
+/// So many names are tried where others stand already.
+const NAMES: usize = 3;
+
+/// What an earlier attempt of this run stored, as far as it reads back equal, and the storages that
+/// lack it.
+pub(super) struct Before {
+    found: Vec<Found>,
+    lacking: Vec<Target>,
+}
+
+/// Looks for it.
+///
+/// # Errors
+/// The targets, where nothing is there.
+pub(super) fn find(context: &Context, targets: Vec<Target>) -> Result<Before, Vec<Target>> {
+    let identity = &context.settings.identity;
+    if identity.run.is_empty() || identity.object.uid.is_empty() {
+        return Err(targets);
+    }
+    let (mut found, mut lacking) = (vec![], vec![]);
+    for target in targets {
+        // A storage that can't be looked into is met again when something is to be stored there.
+        match on(context, &target).ok().flatten() {
+            Some(record) => found.push(Found {
+                on: actions::delivered(&target, &record.key),
+                record,
+            }),
+            None => lacking.push(target),
+        }
+    }
+    if found.is_empty() {
+        return Err(lacking);
+    }
+    Ok(Before { found, lacking })
+}
+
+/// The record of this run's archive on a storage, if the archive reads back equal.
+fn on(context: &Context, target: &Target) -> Result<Option<Record>, Failure> {
+    let store = target.store.as_ref();
+    let run = &context.settings.identity.run;
+    for (at, facts) in retention::list(context, store, &target.path)? {
+        if facts.run != *run {
+            continue;
+        }
+        let Some(record) = retention::record(store, &at)? else {
+            continue;
+        };
+        let found = Found {
+            on: actions::delivered(target, &record.key),
+            record,
+        };
+        let stored = stored(&found.record);
+        let read = actions::whole_reader(&found)
+            .and_then(|reader| verify::compare(&found.record.key, reader, &stored));
+        match read {
+            Ok(()) => return Ok(Some(found.record)),
+            Err(e) => tracing::warn!(
+                storage = target.name,
+                key = found.record.key,
+                "what an earlier attempt of this run stored does not count: {e}"
+            ),
+        }
+    }
+    Ok(None)
+}
+
+fn stored(record: &Record) -> Stored {
+    Stored {
+        bytes: record.stored_bytes,
+        sha256: record.stored_sha256.clone(),
+    }
+}
+
+/// Gives the archive to the storages that lack it, and reports it; then retention.
+///
+/// # Errors
+/// A storage did not get it; `lost` are those that could not be used at all.
+pub(super) fn complete(
+    context: &Context,
+    family: &Family,
+    before: Before,
+    lost: Vec<Failure>,
+) -> Result<(), Failure> {
+    tracing::info!(
+        "an earlier attempt of this run has stored its archive: nothing is dumped again"
+    );
+    context.reporter.phase("Storing");
+    let Before { found, lacking } = before;
+    let mut failures = lost;
+    let mut delivered: Vec<Delivered> = vec![];
+    if let Some(source) = found.first() {
+        for target in lacking {
+            let name = target.name.clone();
+            let copied = context
+                .check()
+                .and_then(|()| copy(context, family, source, &target));
+            match copied {
+                Ok(key) => delivered.push(actions::delivered(&target, &key)),
+                Err(e) => failures.push(Failure {
+                    message: format!("Storage {name}: {}", e.message),
+                    ..e
+                }),
+            }
+        }
+        report(context, &source.record, &found, &delivered);
+    }
+    delivered.extend(found.into_iter().map(|f| f.on));
+    retention::apply(context, family, &delivered);
+    if failures.is_empty() {
+        return Ok(());
+    }
+    Err(super::all(failures))
+}
+
+fn report(context: &Context, record: &Record, found: &[Found], copied: &[Delivered]) {
+    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let places = found.iter().map(|f| &f.on).chain(copied);
+    let artefacts: Vec<Artefact> = places
+        .map(|d| Artefact {
+            key: d.key.clone(),
+            size: number(record.stored_bytes),
+            sha256: record.stored_sha256.clone(),
+            read_back: true,
+            storage: Some(d.name.clone()),
+        })
+        .collect();
+    let raw = record
+        .files
+        .iter()
+        .fold(0_u64, |sum, f| sum.saturating_add(f.bytes));
+    context.reporter.update(|r| {
+        r.raw_bytes = Some(number(raw));
+        let copies = i64::try_from(artefacts.len()).unwrap_or(i64::MAX);
+        r.stored_bytes = Some(number(record.stored_bytes).saturating_mul(copies));
+        r.artefacts = artefacts;
+    });
+}
+
+/// Copies the archive and its record; gives its key there.
+fn copy(
+    context: &Context,
+    family: &Family,
+    source: &Found,
+    target: &Target,
+) -> Result<String, Failure> {
+    let record = &source.record;
+    let split = !record.parts.is_empty();
+    let key = free_key(context, family, (source, target), split)?;
+    let mut parts = vec![];
+    let mut uploads = vec![];
+    for (old, sent) in objects(record) {
+        let part = match old.strip_prefix(record.key.as_str()) {
+            Some(end) => format!("{key}{end}"),
+            None => key.clone(),
+        };
+        let mut upload = target.store.begin(&part)?;
+        let mut reader = source.on.store.open(&old)?.ok_or_else(|| {
+            Failure::store(
+                "ArtefactNotFound",
+                format!("{old} is gone from storage {}", source.on.name),
+            )
+        })?;
+        let mut buffer = vec![0; verify::BUFFER];
+        loop {
+            let n = match reader.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(e) => {
+                    let said = format!("reading {old} from storage {} failed: {e}", source.on.name);
+                    return Err(e
+                        .downcast::<Failure>()
+                        .unwrap_or_else(|_| Failure::store("StoreFailed", said)));
+                }
+            };
+            upload.write(&buffer[..n])?;
+            context.check()?;
+        }
+        upload.close()?;
+        verify::equal(&part, upload.measure(), &sent)?;
+        parts.push(PartRecord {
+            key: part,
+            bytes: sent.bytes,
+            sha256: sent.sha256,
+        });
+        uploads.push(upload);
+    }
+    publish(target, &parts, &mut uploads)?;
+    let copied = Record {
+        key: key.clone(),
+        parts: if split { parts } else { vec![] },
+        ..record.clone()
+    };
+    state::put(context, target, &copied)?;
+    Ok(key)
+}
+
+/// The name the archive has at its source, or where that is taken one that tells it apart.
+fn free_key(
+    context: &Context,
+    family: &Family,
+    (source, target): (&Found, &Target),
+    split: bool,
+) -> Result<String, Failure> {
+    let same = state::join(&target.path, below(&source.on.path, &source.record.key));
+    let others = (1..NAMES).map(|n| state::key(context, family, &target.path, n));
+    for key in std::iter::once(same.clone()).chain(others) {
+        let directory = key.rsplit_once('/').map_or("", |(d, _)| d);
+        let there = target.store.list(directory)?;
+        let taken = if split {
+            !there.is_empty()
+        } else {
+            there.iter().any(|e| e.key == key)
+        };
+        if !taken {
+            return Ok(key);
+        }
+    }
+    Err(Failure::store(
+        "AlreadyExists",
+        format!("{same} exists: run again"),
+    ))
+}
+
+/// Gives every part its key; after a failure those that were published here are gone.
+fn publish(
+    target: &Target,
+    parts: &[PartRecord],
+    uploads: &mut [Box<dyn Upload>],
+) -> Result<(), Failure> {
+    for (n, (part, upload)) in parts.iter().zip(uploads).enumerate() {
+        let done = upload.publish().and_then(|done| {
+            done.then_some(()).ok_or_else(|| {
+                Failure::store(
+                    "AlreadyExists",
+                    format!(
+                        "{} was made by another run meanwhile: it is left alone; run again",
+                        part.key
+                    ),
+                )
+            })
+        });
+        if let Err(e) = done {
+            for part in &parts[..n] {
+                let _ = target.store.remove(&part.key);
+            }
+            return Err(e);
+        }
+    }
+    Ok(())
+}
+
+/// Keys of the objects that make an archive, and what each holds.
+fn objects(record: &Record) -> Vec<(String, Stored)> {
+    if record.parts.is_empty() {
+        return vec![(record.key.clone(), stored(record))];
+    }
+    record
+        .parts
+        .iter()
+        .map(|p| {
+            let stored = Stored {
+                bytes: p.bytes,
+                sha256: p.sha256.clone(),
+            };
+            (p.key.clone(), stored)
+        })
+        .collect()
+}
+
+/// `key` without the directory `path` before it.
+fn below<'a>(path: &str, key: &'a str) -> &'a str {
+    let rest = key.strip_prefix(path).unwrap_or(key);
+    rest.trim_start_matches('/')
+}
