@@ -238,7 +238,9 @@ pub fn verify(context: &Context) -> Result<(), Failure> {
         }
         // Only what was compared and differs is a failed verification; a store that is away proves nothing.
         Err(e) if e.exit_code == crds::report::exit::VERIFICATION => {
-            keep(false);
+            if retention::refutes(&e) {
+                keep(false);
+            }
             let message = context.scrub.clean(&e.message);
             context
                 .reporter

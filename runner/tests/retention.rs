@@ -42,7 +42,9 @@ impl Dump<'_> {
     fn night(n: u32) -> Dump<'static> {
         Dump {
             name: format!("202501{n:02}T030000Z-{n:08}.sql.zst"),
-            slot: Some(Box::leak(format!("2025-01-{n:02}T03:00:00Z").into_boxed_str())),
+            slot: Some(Box::leak(
+                format!("2025-01-{n:02}T03:00:00Z").into_boxed_str(),
+            )),
             started: Box::leak(format!("2025-01-{n:02}T03:00:05Z").into_boxed_str()),
             raw: 1000,
             cluster: "",
@@ -206,7 +208,11 @@ fn r2_two_clusters_in_one_store_remove_nothing_of_each_other() {
         let (runner, done) = prune(runner, spec.clone());
         done.assert_good();
         assert_eq!(nights(&runner), left, "{cluster} {uid}");
-        assert!(warned(&done, "may be another cluster's"), "{:?}", done.report);
+        assert!(
+            warned(&done, "may be another cluster's"),
+            "{:?}",
+            done.report
+        );
         // Nor when the object goes with its data.
         let mut all = spec;
         all["options"] = json!({"all": true});
@@ -232,7 +238,8 @@ fn r2_orphans_of_a_few_bytes_displace_nothing() {
         std::fs::write(&old, "gzip").unwrap();
         let file = std::fs::File::options().write(true).open(&old).unwrap();
         let years = std::time::Duration::from_secs(10 * 365 * 24 * 3600);
-        file.set_modified(std::time::SystemTime::now() - years).unwrap();
+        file.set_modified(std::time::SystemTime::now() - years)
+            .unwrap();
     }
     let (runner, done) = prune(
         runner,
@@ -266,7 +273,11 @@ fn h1_a_dry_run_says_what_a_run_does() {
         json!({"retention": rules, "options": {"dryRun": true}}),
     );
     dry.assert_good();
-    assert!(!dry.stdout.contains("\"event\":\"pruned\""), "{}", dry.stdout);
+    assert!(
+        !dry.stdout.contains("\"event\":\"pruned\""),
+        "{}",
+        dry.stdout
+    );
     assert_eq!(nights(&runner), [1, 2, 3, 4, 5]);
     assert_eq!(runner.files().len(), 10, "{:?}", runner.files());
     let (runner, done) = prune(runner, json!({"retention": rules}));
@@ -300,7 +311,9 @@ fn archive(family: &Family, night: u32, bytes: u64) -> PathBuf {
 
 fn left(family: &Family) -> Vec<u32> {
     let names = archives(&family.disk());
-    let names = names.iter().map(|p| p.file_name().unwrap().to_string_lossy().into_owned());
+    let names = names
+        .iter()
+        .map(|p| p.file_name().unwrap().to_string_lossy().into_owned());
     names.map(|n| n[8..10].parse().unwrap()).collect()
 }
 
@@ -314,7 +327,11 @@ fn h1_archives_have_the_guard_too_and_a_lone_record_vouches_for_nothing() {
         let done = family.act("nightly-prune-1", "Prune", options);
         done.assert_good();
         assert_eq!(left(&family), [1, 2, 3]);
-        assert!(warned(&done, "storage disk: nothing was removed"), "{:?}", done.report);
+        assert!(
+            warned(&done, "storage disk: nothing was removed"),
+            "{:?}",
+            done.report
+        );
         assert!(!done.stdout.contains("\"event\":\"pruned\""));
         assert_eq!(done.report.pruned, Some(0));
     }
@@ -363,9 +380,14 @@ fn r2_a_state_file_is_left_alone_until_somebody_says_whose_it_is() {
     let done = family.run("nightly-28950870");
     done.assert_good();
     assert!(warned(&done, "spec.job.adoptState"), "{:?}", done.report);
-    family.act("nightly-prune-1", "Prune", json!({"all": true})).assert_good();
+    family
+        .act("nightly-prune-1", "Prune", json!({"all": true}))
+        .assert_good();
     assert!(disk.join(old).exists());
-    assert_eq!(std::fs::read(state.join("nightly_disk.json")).unwrap(), before);
+    assert_eq!(
+        std::fs::read(state.join("nightly_disk.json")).unwrap(),
+        before
+    );
     family.adopt_state = Some(false);
     let done = family.run("nightly-28950871");
     done.assert_good();
@@ -392,7 +414,11 @@ fn r4_one_broken_storage_of_two() {
                 "{}",
                 done.stdout
             );
-            assert_eq!(archives(&family.disk()).len(), 1, "night {night}, attempt {attempt}");
+            assert_eq!(
+                archives(&family.disk()).len(),
+                1,
+                "night {night}, attempt {attempt}"
+            );
             assert_eq!(done.report.artefacts.len(), 1);
         }
     }
@@ -404,7 +430,10 @@ fn r4_one_broken_storage_of_two() {
     let copies = archives(&common::servers::webdav().1.join("site/r4"));
     let original = archives(&family.disk()).remove(0);
     assert_eq!(copies.len(), 1);
-    assert_eq!(std::fs::read(&copies[0]).unwrap(), std::fs::read(&original).unwrap());
+    assert_eq!(
+        std::fs::read(&copies[0]).unwrap(),
+        std::fs::read(&original).unwrap()
+    );
     assert_eq!(copies[0].file_name(), original.file_name());
     let verified = family.act("nightly-verify-1", "Verify", json!({}));
     verified.assert_good();
@@ -426,7 +455,9 @@ fn r4_the_parts_of_a_split_archive_are_copied_as_one() {
     family.plan["split"] = json!({"bytes": 64, "suffixLength": 4, "numeric": true});
     let good = std::fs::read_to_string(family.dir().join("dav")).unwrap();
     family.secret("dav", "wrong");
-    family.run("nightly-28950870").assert_failed(4, "PermissionDenied", &[]);
+    family
+        .run("nightly-28950870")
+        .assert_failed(4, "PermissionDenied", &[]);
     family.secret("dav", good.trim());
     family.run("nightly-28950870").assert_good();
     let whole = |root: &Path| {
@@ -438,7 +469,9 @@ fn r4_the_parts_of_a_split_archive_are_copied_as_one() {
     };
     let dav = common::servers::webdav().1.join("site/r4-split");
     assert_eq!(whole(&family.disk()), whole(&dav));
-    family.act("nightly-verify-1", "Verify", json!({})).assert_good();
+    family
+        .act("nightly-verify-1", "Verify", json!({}))
+        .assert_good();
 }
 
 /// A dump that was restored and compared stays when newer ones come, and one that is damaged takes
@@ -466,7 +499,10 @@ fn h2_what_a_verification_found_decides_for_a_mysql_backup() {
     let beside = runner.sql_path().join(format!("{first}.verified"));
     let said: Value = serde_json::from_slice(&std::fs::read(&beside).unwrap()).unwrap();
     assert_eq!(said["sha256"], runner.manifest(&first)["storedSha256"]);
-    assert_eq!((said["mode"].as_str(), said["passed"].as_bool()), (Some("Restore"), Some(true)));
+    assert_eq!(
+        (said["mode"].as_str(), said["passed"].as_bool()),
+        (Some("Restore"), Some(true))
+    );
     for n in 1..4 {
         runner = run(runner, n);
     }
@@ -498,7 +534,10 @@ fn h2_what_a_verification_found_decides_for_a_mysql_backup() {
     assert!(!runner.files().contains(&failed));
     // What is said of another artefact's bytes is not said of these.
     let text = std::fs::read_to_string(&beside).unwrap();
-    let sha = runner.manifest(&first)["storedSha256"].as_str().unwrap().to_owned();
+    let sha = runner.manifest(&first)["storedSha256"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     std::fs::write(&beside, text.replace(&sha, &format!("{}x", &sha[1..]))).unwrap();
     let index = runner.sql_path().join(DIRECTORY).join(".facts");
     std::fs::remove_file(&index).unwrap();
@@ -533,7 +572,9 @@ fn h2_what_a_verification_found_decides_for_a_backup() {
         assert_eq!(kept.len(), 2, "{kept:?}");
         assert_eq!(kept[0].file_name(), first.file_name());
     }
-    family.act("nightly-prune-1", "Prune", json!({"all": true})).assert_good();
+    family
+        .act("nightly-prune-1", "Prune", json!({"all": true}))
+        .assert_good();
     let left = common::family::sh("find $1 -type f", &family.disk());
     assert_eq!(left, "");
 }
@@ -591,11 +632,21 @@ async fn answer(
     uri: Uri,
     body: Bytes,
 ) -> Response {
-    let key = uri.path().trim_start_matches("/backups").trim_start_matches('/').to_owned();
+    let key = uri
+        .path()
+        .trim_start_matches("/backups")
+        .trim_start_matches('/')
+        .to_owned();
     let query = uri.query().unwrap_or_default();
     let name = if key.is_empty() { query } else { &key };
     store.asked.lock().unwrap().push(format!("{method} {name}"));
-    let tail = store.tails.lock().unwrap().get(&key).cloned().unwrap_or_default();
+    let tail = store
+        .tails
+        .lock()
+        .unwrap()
+        .get(&key)
+        .cloned()
+        .unwrap_or_default();
     let mut objects = store.objects.lock().unwrap();
     match method {
         Method::PUT => {
@@ -621,7 +672,10 @@ async fn answer(
                     format!("<Contents><Key>{k}</Key><Size>{size}</Size><LastModified>2025-01-15T10:30:00.000Z</LastModified><ETag>\"e\"</ETag></Contents>")
                 })
                 .collect();
-            format!("<ListBucketResult><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>").into_response()
+            format!(
+                "<ListBucketResult><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>"
+            )
+            .into_response()
         }
         _ => {
             let Some(head) = objects.get(&key).cloned() else {
@@ -721,19 +775,36 @@ fn r3_memory_and_requests_do_not_grow_with_the_tables_of_what_is_stored() {
         let fits = |a: &&String| a.starts_with(begin) && a.ends_with(end);
         asked.iter().filter(fits).count()
     };
-    let lists = |asked: &[String]| asked.iter().filter(|a| a.starts_with("GET list-type=2")).count();
+    let lists = |asked: &[String]| {
+        asked
+            .iter()
+            .filter(|a| a.starts_with("GET list-type=2"))
+            .count()
+    };
     // What it has never seen it reads once.
     let (_, asked) = run(count);
-    assert_eq!((lists(&asked), of(&asked, "GET pre/", ".json")), (1, count), "{asked:?}");
+    assert_eq!(
+        (lists(&asked), of(&asked, "GET pre/", ".json")),
+        (1, count),
+        "{asked:?}"
+    );
     assert_eq!(of(&asked, "PUT ", "/.facts"), 1);
     // Then nothing but what is new, and nothing is written where nothing is.
     let (_, asked) = run(count);
-    assert_eq!((lists(&asked), of(&asked, "GET pre/", ".json")), (1, 0), "{asked:?}");
+    assert_eq!(
+        (lists(&asked), of(&asked, "GET pre/", ".json")),
+        (1, 0),
+        "{asked:?}"
+    );
     assert_eq!(of(&asked, "PUT ", ""), 0, "{asked:?}");
     store.add(&hour(count), &tail);
     let (done, asked) = run(count);
     // One new, and once more the one that goes.
-    assert_eq!((lists(&asked), of(&asked, "GET pre/", ".json")), (1, 2), "{asked:?}");
+    assert_eq!(
+        (lists(&asked), of(&asked, "GET pre/", ".json")),
+        (1, 2),
+        "{asked:?}"
+    );
     assert_eq!((done.report.pruned, store.dumps()), (Some(1), count));
     // An index that is broken, or of somebody's making, is made anew.
     let index = format!("pre/fix/{DIRECTORY}/.facts");
@@ -754,10 +825,18 @@ fn r3_memory_and_requests_do_not_grow_with_the_tables_of_what_is_stored() {
     let manifest = format!("pre/fix/{}.json", oldest.key());
     let changed = String::from_utf8(store.objects.lock().unwrap()[&manifest].to_vec()).unwrap();
     let changed = changed.replace("\"uid\":\"uid-1\"", "\"uid\":\"uid-7\"");
-    store.objects.lock().unwrap().insert(manifest, changed.into());
+    store
+        .objects
+        .lock()
+        .unwrap()
+        .insert(manifest, changed.into());
     let (done, _) = run(count - 1);
     assert_eq!((done.report.pruned, store.dumps()), (Some(0), count));
-    assert!(warned(&done, "was changed by somebody"), "{:?}", done.report);
+    assert!(
+        warned(&done, "was changed by somebody"),
+        "{:?}",
+        done.report
+    );
 }
 
 #[test]
@@ -780,7 +859,10 @@ fn r3_the_same_on_a_volume_and_for_archives() {
     let (done, peak) = measured(&runner);
     done.assert_good();
     assert!(peak <= MOST, "{} MiB", peak >> 20);
-    assert_eq!(done.report.pruned, Some(i64::try_from(count - count / 2).unwrap()));
+    assert_eq!(
+        done.report.pruned,
+        Some(i64::try_from(count - count / 2).unwrap())
+    );
     let choose = runner.spec("shop-v0000001", None, json!({"action": "List"}));
     let (done, peak) = measured(&choose);
     done.assert_good();

@@ -15,12 +15,9 @@ use super::trial;
 use crate::failure::Failure;
 use crate::inspect::{self, Options};
 use crate::pipeline::Stored;
-use crate::retention::{Facts, Outcome, note};
+use crate::retention::{Facts, Outcome, note, refutes};
 use crate::run::Context;
 use crate::verify;
-
-/// Reason of an archive that is not there any more: nothing is said of its bytes.
-const GONE: &str = "ArtefactGone";
 
 /// An archive of this Backup and the storage it is on.
 pub(super) struct Found {
@@ -263,7 +260,7 @@ pub(super) fn verify(context: &Context, family: &Family) -> Result<(), Failure> 
 fn keep(context: &Context, found: &Found, mode: &str, outcome: Result<(), &Failure>) {
     let passed = match outcome {
         Ok(()) => true,
-        Err(e) if e.exit_code == crds::report::exit::VERIFICATION && e.reason != GONE => false,
+        Err(e) if refutes(e) => false,
         Err(_) => return,
     };
     let record = &found.record;
@@ -275,7 +272,7 @@ fn keep(context: &Context, found: &Found, mode: &str, outcome: Result<(), &Failu
 
 fn gone(found: &Found) -> Failure {
     Failure::verification(
-        GONE,
+        "ArtefactGone",
         format!(
             "{} has a record but is not there: something else removed it",
             found.record.key

@@ -18,7 +18,7 @@ pub use index::{Index, Known, remove as remove_index};
 pub use owner::{Owner, owner};
 pub use plan::{Candidate, Decision, For, Now, Plan, Size, Standing, decide};
 pub use rules::{Moment, no_rule};
-pub use verdict::{FAILED, VERIFIED, note, strays};
+pub use verdict::{FAILED, VERIFIED, note, refutes, strays};
 
 /// The moments of an artefact by what stands beside it; `None` if it has no time.
 pub fn moment(

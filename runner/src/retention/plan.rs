@@ -12,6 +12,9 @@ const SKEW: Duration = Duration::minutes(5);
 /// A file without a manifest that is younger may belong to a run that is not done yet.
 pub(super) const UNDER_WAY: Duration = Duration::hours(24);
 
+/// So many artefacts before one say what is usual: the middle one of them by size.
+const USUAL: usize = 5;
+
 /// True if `time` is later than any clock that is right can say at `now`.
 pub(super) fn is_ahead(time: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     time.signed_duration_since(now) > SKEW
@@ -129,7 +132,8 @@ pub enum For<'a> {
 /// - What only a pattern or another program's list names goes when the rules let it go beside the
 ///   good ones, never while there is no good one, and by a pattern never while it is young.
 /// - What is dated in the future stays, and takes no place.
-/// - Nothing goes if the newest dump shrank by more than half; nothing that was read back goes after
+/// - Nothing goes if the newest holds less than half of the one before it, or of the usual one of the
+///   five before it; nothing that was read back goes after
 ///   a run that was not; the run's own artefact stays.
 pub fn decide(rules: &Retention, artefacts: &[Candidate], now: Now, asked: For<'_>) -> Plan {
     let mut sorted: Vec<&Candidate> = artefacts.iter().collect();
@@ -321,7 +325,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// That the newest that counts, or the run's own, holds less than half of the one before it.
+    /// That the newest that counts, or the run's own, holds less than half of the one before it, or of
+    /// what was usual before it.
     fn shrunk(&self, own: Option<&str>) -> Option<String> {
         let counted: Vec<&'a Candidate> = self
             .those(|a| a.standing == Standing::Good)
@@ -334,15 +339,24 @@ impl<'a> Draft<'a> {
             .collect();
         let newest = good.first().copied();
         [of_run, newest].into_iter().flatten().find_map(|i| {
-            // The one before in the order; of the oldest the next younger.
-            let before = good.iter().copied().find(|j| *j > i);
-            let before = before.or_else(|| good.iter().rev().copied().find(|j| *j < i))?;
-            let (small, before) = (counted[i], counted[before]);
-            let (had, has) = shrunk_by(&before.size, &small.size)?;
-            Some(format!(
-                "nothing was removed: {} has {has}, the one before ({}) had {had}; check that it is whole, later runs remove again",
-                small.key, before.key
-            ))
+            let small = counted[i];
+            let older = good.iter().filter(|j| **j > i).take(USUAL);
+            let mut before: Vec<&Candidate> = older.map(|j| counted[*j]).collect();
+            if before.is_empty() {
+                // Of the oldest the next younger.
+                let younger = good.iter().rev().find(|j| **j < i);
+                before.extend(younger.map(|j| counted[*j]));
+            }
+            let last = before.first().copied()?;
+            before.sort_by_key(|a| a.size.raw.unwrap_or(a.size.stored));
+            let usual = before.get(before.len() / 2).copied()?;
+            [last, usual].into_iter().find_map(|before| {
+                let (had, has) = shrunk_by(&before.size, &small.size)?;
+                Some(format!(
+                    "nothing was removed: {} has {has}, {} before it had {had}; check that it is whole; once so little is usual, runs remove again",
+                    small.key, before.key
+                ))
+            })
         })
     }
 }

@@ -74,7 +74,7 @@ fn h1_a_newest_of_less_than_half_removes_nothing_whatever_is_asked() {
         assert_eq!(goes(&plan), [""; 0]);
         assert!(
             plan.warnings[0]
-                .contains("nothing was removed: c has 10 bytes, the one before (b) had 1000"),
+                .contains("nothing was removed: c has 10 bytes, b before it had 1000 bytes"),
             "{:?}",
             plan.warnings
         );
@@ -90,6 +90,24 @@ fn h1_a_newest_of_less_than_half_removes_nothing_whatever_is_asked() {
         For::Run("b"),
     );
     assert_eq!(goes(&plan), [""; 0]);
+    // A second small one is no reason to let the last large one go; where small is usual it is.
+    let row = |sizes: &[u64]| {
+        let each = sizes.iter().enumerate();
+        let all: Vec<Candidate> = each
+            .map(|(n, raw)| {
+                let n = i64::try_from(n).unwrap();
+                let mut one = good(&format!("k{n}"), 24 * (9 - n));
+                one.size = size(*raw);
+                one
+            })
+            .collect();
+        goes(&by_rules(&last(1), &all)).len()
+    };
+    assert_eq!(row(&[1000, 1000, 10, 10]), 0);
+    assert_eq!(row(&[1000, 10, 10]), 0);
+    assert_eq!(row(&[1000, 1000, 10, 10, 10]), 0);
+    assert_eq!(row(&[1000, 1000, 10, 10, 10, 10]), 5);
+    assert_eq!(row(&[10, 10, 10, 1000]), 3);
     // Who asks for all to go gets it.
     let plan = decide(
         &last(1),

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::report::exit;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -70,6 +71,13 @@ pub(super) fn read(store: &dyn Store, key: &str) -> Result<Option<Verdict>, Fail
     )?;
     let verdict = serde_json::from_slice::<Verdict>(&text).ok();
     Ok(verdict.filter(|v| v.schema == SCHEMA && v.passed == key.ends_with(VERIFIED)))
+}
+
+/// True if this end of a verification says something of the artefact: what is gone, or can't be opened
+/// with the key that is here, may be good all the same.
+pub fn refutes(failure: &Failure) -> bool {
+    failure.exit_code == exit::VERIFICATION
+        && !matches!(failure.reason, "ArtefactGone" | "NotDecryptable")
 }
 
 /// Keeps the outcome of a verification of the artefact `key` with these bytes, under names that begin
