@@ -480,7 +480,7 @@ fn r4_the_parts_of_a_split_archive_are_copied_as_one() {
 fn h2_what_a_verification_found_decides_for_a_mysql_backup() {
     let rules = json!({"retention": {"keepLast": 1}});
     let mut runner = Runner::new(fixture()).set("DATABASES", "shop");
-    let mut run = |runner: Runner, n: u32| {
+    let run = |runner: Runner, n: u32| {
         let slot = format!("2025-01-{:02}T03:00:00Z", n + 1);
         let runner = runner.spec(&format!("shop-{n:08}"), Some(&slot), rules.clone());
         runner.run().assert_good();

@@ -2,22 +2,21 @@
 //! twice. A storage that lacks it gets it from one that has it, byte by byte.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use crds::run::Artefact;
 
 use super::actions::{self, Found};
-use super::retention;
 use super::settings::Family;
 use super::state::{self, PartRecord, Record};
 use super::storages::{Delivered, Target};
+use super::{retention, tee};
 use crate::failure::Failure;
 use crate::pipeline::Stored;
+use crate::report::Ticker;
 use crate::run::Context;
 use crate::store::Upload;
 use crate::verify;
-
-/// So many names are tried where others stand already.
-const NAMES: usize = 3;
 
 /// What an earlier attempt of this run stored, as far as it reads back equal, and the storages that
 /// lack it.
@@ -40,7 +39,10 @@ pub(super) fn find(context: &Context, targets: Vec<Target>) -> Result<Before, Ve
         // A storage that can't be looked into is met again when something is to be stored there.
         match on(context, &target).ok().flatten() {
             Some(record) => found.push(Found {
-                on: actions::delivered(&target, &record.key),
+                on: Delivered {
+                    read_back: !record.not_read_back,
+                    ..actions::delivered(&target, &record.key)
+                },
                 record,
             }),
             None => lacking.push(target),
@@ -63,21 +65,14 @@ fn on(context: &Context, target: &Target) -> Result<Option<Record>, Failure> {
         let Some(record) = retention::record(store, &at)? else {
             continue;
         };
-        let found = Found {
-            on: actions::delivered(target, &record.key),
-            record,
-        };
-        let stored = stored(&found.record);
-        let read = actions::whole_reader(&found)
-            .and_then(|reader| verify::compare(&found.record.key, reader, &stored));
-        match read {
-            Ok(()) => return Ok(Some(found.record)),
-            Err(e) => tracing::warn!(
-                storage = target.name,
-                key = found.record.key,
-                "what an earlier attempt of this run stored does not count: {e}"
-            ),
+        if state::is_whole(store, &record)? {
+            return Ok(Some(record));
         }
+        tracing::warn!(
+            storage = target.name,
+            key = record.key,
+            "what an earlier attempt of this run stored is not what its record says: it does not count"
+        );
     }
     Ok(None)
 }
@@ -113,7 +108,10 @@ pub(super) fn complete(
                 .check()
                 .and_then(|()| copy(context, family, source, &target));
             match copied {
-                Ok(key) => delivered.push(actions::delivered(&target, &key)),
+                Ok((key, read_back)) => delivered.push(Delivered {
+                    read_back,
+                    ..actions::delivered(&target, &key)
+                }),
                 Err(e) => failures.push(Failure {
                     message: format!("Storage {name}: {}", e.message),
                     ..e
@@ -123,7 +121,7 @@ pub(super) fn complete(
         report(context, &source.record, &found, &delivered);
     }
     delivered.extend(found.into_iter().map(|f| f.on));
-    retention::apply(context, family, &delivered);
+    super::prune(context, family, delivered);
     if failures.is_empty() {
         return Ok(());
     }
@@ -138,7 +136,7 @@ fn report(context: &Context, record: &Record, found: &[Found], copied: &[Deliver
             key: d.key.clone(),
             size: number(record.stored_bytes),
             sha256: record.stored_sha256.clone(),
-            read_back: true,
+            read_back: d.read_back,
             storage: Some(d.name.clone()),
         })
         .collect();
@@ -154,16 +152,26 @@ fn report(context: &Context, record: &Record, found: &[Found], copied: &[Deliver
     });
 }
 
-/// Copies the archive and its record; gives its key there.
+/// Copies the archive and its record; gives its key there, and whether it could be read back.
 fn copy(
     context: &Context,
     family: &Family,
     source: &Found,
     target: &Target,
-) -> Result<String, Failure> {
+) -> Result<(String, bool), Failure> {
     let record = &source.record;
     let split = !record.parts.is_empty();
-    let key = free_key(context, family, (source, target), split)?;
+    let same = state::join(&target.path, below(&source.on.path, &record.key));
+    let (key, claim) = tee::claim_like(context, family, target, same, split)?;
+    let claim = Arc::new(claim);
+    let _ticker = {
+        let (store, claim) = (Arc::clone(&target.store), Arc::clone(&claim));
+        Ticker::start(Arc::clone(&context.reporter), move || {
+            store.keep_alive();
+            claim.renew();
+        })
+    };
+    let mut whole = true;
     let mut parts = vec![];
     let mut uploads = vec![];
     for (old, sent) in objects(record) {
@@ -195,7 +203,7 @@ fn copy(
             context.check()?;
         }
         upload.close()?;
-        verify::equal(&part, upload.measure(), &sent)?;
+        whole &= verify::read_back(&context.reporter, upload.as_mut(), &part, &sent)?;
         parts.push(PartRecord {
             key: part,
             bytes: sent.bytes,
@@ -203,41 +211,16 @@ fn copy(
         });
         uploads.push(upload);
     }
+    claim.check()?;
     publish(target, &parts, &mut uploads)?;
     let copied = Record {
         key: key.clone(),
         parts: if split { parts } else { vec![] },
+        not_read_back: !whole,
         ..record.clone()
     };
     state::put(context, target, &copied)?;
-    Ok(key)
-}
-
-/// The name the archive has at its source, or where that is taken one that tells it apart.
-fn free_key(
-    context: &Context,
-    family: &Family,
-    (source, target): (&Found, &Target),
-    split: bool,
-) -> Result<String, Failure> {
-    let same = state::join(&target.path, below(&source.on.path, &source.record.key));
-    let others = (1..NAMES).map(|n| state::key(context, family, &target.path, n));
-    for key in std::iter::once(same.clone()).chain(others) {
-        let directory = key.rsplit_once('/').map_or("", |(d, _)| d);
-        let there = target.store.list(directory)?;
-        let taken = if split {
-            !there.is_empty()
-        } else {
-            there.iter().any(|e| e.key == key)
-        };
-        if !taken {
-            return Ok(key);
-        }
-    }
-    Err(Failure::store(
-        "AlreadyExists",
-        format!("{same} exists: run again"),
-    ))
+    Ok((key, whole))
 }
 
 /// Gives every part its key; after a failure those that were published here are gone.

@@ -338,20 +338,48 @@ fn claim_key(
     family: &Family,
     target: &Target,
 ) -> Result<(String, Claim), Failure> {
+    let keys = (0..NAMES).map(|number| state::key(context, family, &target.path, number));
+    claim_first(context, target, keys, family.plan.split.is_some())
+}
+
+/// The first name of an archive like this one, and where that is taken one that tells them apart.
+pub(super) fn claim_like(
+    context: &Context,
+    family: &Family,
+    target: &Target,
+    wanted: String,
+    split: bool,
+) -> Result<(String, Claim), Failure> {
+    let others = (1..NAMES).map(|number| state::key(context, family, &target.path, number));
+    claim_first(
+        context,
+        target,
+        std::iter::once(wanted).chain(others),
+        split,
+    )
+}
+
+/// The first key that no object has and no other attempt may be at.
+fn claim_first(
+    context: &Context,
+    target: &Target,
+    keys: impl Iterator<Item = String>,
+    split: bool,
+) -> Result<(String, Claim), Failure> {
     let attempt = context.attempt();
-    for number in 0..NAMES {
-        let key = state::key(context, family, &target.path, number);
+    let mut last = String::new();
+    for key in keys {
         let note = Note {
             object: context.settings.identity.object.clone(),
             run: context.settings.identity.run.clone(),
             key: key.clone(),
             manifest: state::record_key(context, &target.path, &key),
-            split: family.plan.split.is_some(),
+            split,
             token: String::new(),
         };
         let claim = Claim::take(&target.store, &attempt, &target.path, note, true)?;
-        let free = match (family.plan.split, key.rsplit_once('/')) {
-            (Some(_), Some((directory, _))) => target.store.list(directory)?.is_empty(),
+        let free = match (split, key.rsplit_once('/')) {
+            (true, Some((directory, _))) => target.store.list(directory)?.is_empty(),
             _ => !target
                 .store
                 .list(&target.path)?
@@ -361,13 +389,11 @@ fn claim_key(
         if free && !claim.contended() {
             return Ok((key, claim));
         }
+        last = key;
     }
     Err(Failure::store(
         "AlreadyExists",
-        format!(
-            "{} exists: run again",
-            state::key(context, family, &target.path, NAMES - 1)
-        ),
+        format!("{last} exists: run again"),
     ))
 }
 
