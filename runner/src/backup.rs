@@ -18,7 +18,7 @@ use crate::manifest::{self, Manifest, ServerIdentity};
 use crate::pipeline::{self, Raw, Stored};
 use crate::report::Ticker;
 use crate::retention::dumps::Dumps;
-use crate::retention::{self, Asked, For};
+use crate::retention::{self, For};
 use crate::run::{Context, duration};
 use crate::settings::{self, Identity, Source};
 use crate::source::{self, Asked, Client, Dump, DumpPlan, OptionFile, Server};
@@ -611,7 +611,7 @@ fn prune(context: &Context, store: &dyn Store, newest: &Manifest) -> Result<(), 
         );
         return Ok(());
     }
-    let asked = Asked {
+    let asked = retention::Asked {
         what: For::Run(&newest.key),
         rules,
         dry_run: false,
