@@ -73,6 +73,7 @@ pub(super) fn run(context: &Context, family: &Family, work: &Path) -> Result<(),
     let failed = (!said.ended.good()).then(|| said.failure());
     note_databases(context, family, &said, failed.as_ref());
     context.reporter.phase("ReadingBack");
+    let ended_well = failed.is_none();
     let checked = check_all(
         context,
         family,
@@ -82,7 +83,10 @@ pub(super) fn run(context: &Context, family: &Family, work: &Path) -> Result<(),
         &claims,
     );
     let (delivered, failed) = checked?;
-    super::prune(context, family, delivered);
+    // What gobackup itself calls failed is no reason for anything to go.
+    if ended_well {
+        super::prune(context, family, delivered);
+    }
     failed.map_or(Ok(()), Err)
 }
 
