@@ -625,9 +625,9 @@ impl Notification {
         let says = |all: &[NotificationEvent], other: &[NotificationEvent]| {
             other.iter().all(|event| all.contains(event))
         };
-        !self.events.is_empty()
-            && !self.on.is_empty()
-            && !(says(&self.events, &self.on) && says(&self.on, &self.events))
+        let both = !self.events.is_empty() && !self.on.is_empty();
+        let alike = says(&self.events, &self.on) && says(&self.on, &self.events);
+        both && !alike
     }
 }
 

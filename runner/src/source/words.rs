@@ -3,7 +3,7 @@
 use super::child::Ended;
 
 /// Parts of lines that say nothing of the dump: how clients greet, count and finish.
-const HARMLESS: [&str; 24] = [
+const HARMLESS: [&str; 25] = [
     // mysqldump, mariadb-dump
     "Using a password on the command line",
     "A partial dump from a server that has GTIDs",
@@ -13,6 +13,7 @@ const HARMLESS: [&str; 24] = [
     // redis-cli --rdb
     "SYNC sent to master",
     "Transfer finished with success",
+    "sending REPLCONF",
     "Sending replconf",
     "Keep the RDB transfer",
     "Warning: Using a password with '-a'",
