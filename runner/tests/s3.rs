@@ -522,7 +522,9 @@ fn r5_leftovers_of_archives_go_by_the_claims_on_them() {
         (live.to_owned(), 0),
     ];
     for (key, days) in &stay {
-        fake.put(key, b"x", *days);
+        // A record is JSON to its end; a cut one vouches for nothing.
+        let text: &[u8] = if key.ends_with(".json") { b"{}" } else { b"x" };
+        fake.put(key, text, *days);
     }
     let mine = "arch/.backup-runner.r-4~p~4-1~a.claim";
     fake.put(mine, claim("nightly", live, false).as_bytes(), 0);
