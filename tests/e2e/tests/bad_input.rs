@@ -214,10 +214,13 @@ fn a_run_that_cannot_work_fails_with_its_cause() {
         .filter(|f| f.contains(".sql"))
         .collect();
     assert_eq!(left, [""; 0]);
-    // The operator went on: a good object beside the bad ones runs.
+    // The operator went on: a good object beside the bad ones runs. It has a database of its own, as another test
+    // ends dumps of its database on the server.
+    database().sql("create database if not exists good_run; create table if not exists good_run.rows_of (id int primary key)");
+    let own = source(HOST, ", databases: [good_run]");
     ns.apply(&manifest(
         "good",
-        &format!("{schedule}{}\n{}", source(HOST, ""), claim("data")),
+        &format!("{schedule}{own}\n{}", claim("data")),
     ));
     ns.backup(&["run-now", "good", "--wait", "--timeout", "2m"])
         .ok();
