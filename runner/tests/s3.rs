@@ -254,9 +254,9 @@ fn t2_a_manifest_that_came_out_otherwise_is_written_again_or_fails_the_run() {
     let records: Vec<String> = fake
         .keys()
         .into_iter()
-        .filter(|k| k.starts_with("arch/.gobackup-state/"))
+        .filter(|k| k.starts_with("arch/.gobackup-state/") && k.ends_with(".json"))
         .collect();
-    assert_eq!(records.len(), 1);
+    assert_eq!(records.len(), 1, "{:?}", fake.keys());
     serde_json::from_slice::<serde_json::Value>(&fake.get(&records[0]).unwrap()).unwrap();
 
     let fake = FakeS3::start(Fault::FlipsAlways);
