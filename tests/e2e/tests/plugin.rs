@@ -53,8 +53,13 @@ fn run(ns: &Namespace, name: &str) {
 fn artefacts(volume: &Path) -> Vec<String> {
     files(volume)
         .into_iter()
-        .filter(|f| f.contains(".sql") && !f.ends_with(".json"))
+        .filter(|f| f.contains(".sql") && !f.ends_with(".json") && !is_verdict(f))
         .collect()
+}
+
+/// What a verification left beside an artefact.
+fn is_verdict(file: &str) -> bool {
+    file.ends_with(".verified") || file.ends_with(".verify-failed")
 }
 
 fn text(path: &Path) -> String {
