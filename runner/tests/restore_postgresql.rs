@@ -248,10 +248,15 @@ fn l4_a_dump_that_makes_its_database_goes_into_the_one_that_is_named() {
         "alter database l4_db set work_mem = '5MB'",
     );
     // The newest is told by the second.
-    let second = chrono::Utc::now().timestamp();
-    while chrono::Utc::now().timestamp() == second {
-        std::thread::yield_now();
-    }
+    let second = || {
+        psql(
+            postgres(),
+            "postgres",
+            "select date_trunc('second', clock_timestamp())",
+        )
+    };
+    let begun = second();
+    while second() == begun {}
     family.run("n-2").assert_good();
     restore(&mut family, "postgres", json!({"database": "l4_copy"})).assert_good();
     assert_eq!(psql(postgres(), "l4_copy", "select count(*) from t"), "1");

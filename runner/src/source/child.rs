@@ -230,10 +230,24 @@ fn spawn(
     })
 }
 
-/// Logs what the client says, and keeps the end of it.
+/// The line around a statement that MariaDB's client repeats before its error.
+const ECHO: &str = "--------------";
+
+/// Logs what the client says, and keeps the end of it. Repeated statements are neither: they may hold rows, and they
+/// would crowd out the errors.
 fn gather(stderr: impl Read, name: &str, scrub: &Scrub) -> Vec<String> {
     let mut kept: Vec<String> = vec![];
+    let mut inside = false;
     each_line(stderr, scrub, |text| {
+        if text == ECHO {
+            inside = !inside;
+            return;
+        }
+        // A statement whose echo has no end must not hide the error after it.
+        inside &= !text.starts_with("ERROR ");
+        if inside {
+            return;
+        }
         tracing::warn!(client = name, "{text}");
         if kept.len() == KEPT {
             kept.remove(0);
@@ -241,4 +255,27 @@ fn gather(stderr: impl Read, name: &str, scrub: &Scrub) -> Vec<String> {
         kept.push(text);
     });
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_that_the_client_repeats_is_not_told() {
+        let text = "--------------\nINSERT INTO t VALUES ('a row',\n'more')\n--------------\n\nERROR 1044 (42000) at line 2: denied\n--------------\nnever ended\nERROR 2013 (HY000) at line 3: lost\n";
+        let said = gather(text.as_bytes(), "mariadb", &Scrub::default());
+        let said: Vec<&str> = said
+            .iter()
+            .map(String::as_str)
+            .filter(|l| !l.is_empty())
+            .collect();
+        assert_eq!(
+            said,
+            [
+                "ERROR 1044 (42000) at line 2: denied",
+                "ERROR 2013 (HY000) at line 3: lost"
+            ]
+        );
+    }
 }

@@ -311,6 +311,11 @@ fn cautions(client: &Client, server: &Server, source: &Source, plan: &mut DumpPl
             server.elsewhere
         ));
     }
+    if let Some(said) = &server.unanswered {
+        plan.warnings.push(format!(
+            "whether everything is in the dump is not known, as the server refused to say: {said}"
+        ));
+    }
     if !server.partly_seen.is_empty() {
         plan.warnings.push(format!(
             "tables of {} may be missing from the dump: user {:?} may read single tables only, and the server does not show it the others; grant SELECT on the whole database",
@@ -542,6 +547,17 @@ mod tests {
         lacking.unlisted_triggers = named();
         let said = warned(&lacking, "--skip-triggers");
         assert!(said.len() == 1 && said[0].contains("partial"), "{said:?}");
+    }
+
+    #[test]
+    fn t5_what_the_server_would_not_say_is_no_good_news() {
+        let mut server = server("10.11.19-MariaDB");
+        server.unanswered = Some("ERROR 1205 (HY000) at line 4: Lock wait timeout exceeded".into());
+        let said = warned(&server, "");
+        assert!(
+            said.len() == 1 && said[0].contains("not known") && said[0].contains("1205"),
+            "{said:?}"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crds::mysql_backup::TlsMode;
 
-use super::child::Dump;
+use super::child::{Dump, Ended};
 use super::client::{Client, Flavour};
 use super::errors::{explain, number};
 use super::grants::Grants;
@@ -104,6 +104,8 @@ pub struct Server {
     pub hidden_events: Names,
     /// Databases of which the user sees single tables only.
     pub partly_seen: Names,
+    /// What the client said where the server refused a question about what the dump will lack.
+    pub unanswered: Option<String>,
     /// The binlog position belongs to the snapshot (MariaDB).
     pub snapshot_position: bool,
 }
@@ -181,9 +183,19 @@ pub fn observe(
     if wanted.is_empty() {
         return Ok(server);
     }
-    // What follows only makes warnings and the percentage: where it fails, the dump itself tells.
-    let (text, _) = ask(&second(&wanted, &source.exclude_tables), &["--force"])?;
+    // A question that a server does not understand or refuses leaves the others their answers.
+    let survey = |sql: &str| {
+        let (text, ended) = ask(sql, &["--force"])?;
+        match broken(&ended) {
+            true => Err(explain(&client.name(), &ended, source)),
+            false => Ok((text, ended)),
+        }
+    };
+    let (text, ended) = survey(&second(&wanted, &source.exclude_tables))?;
     details(&text, &mut server);
+    // What the server has no column or table for, it has no such thing of.
+    let refused = |m: &&String| !matches!(number(m), None | Some(1054 | 1109 | 1146));
+    server.unanswered = ended.messages.iter().find(refused).cloned();
     let mut hidden = vec![];
     for some in wanted.chunks(AT_ONCE) {
         let events: String = std::iter::once("SET SESSION lock_wait_timeout=2;\n".to_owned())
@@ -192,7 +204,7 @@ pub fn observe(
                     .map(|d| format!("SHOW EVENTS FROM {} LIKE '';\n", identifier(d))),
             )
             .collect();
-        let (_, ended) = ask(&events, &["--force"])?;
+        let (_, ended) = survey(&events)?;
         hidden.extend(
             ended
                 .messages
@@ -209,6 +221,17 @@ pub fn observe(
     server.hidden_events = Names::of(hidden);
     unseen(&mut server, &wanted);
     Ok(server)
+}
+
+/// The client's connection broke, or the client was ended: what it did not answer is not known.
+fn broken(ended: &Ended) -> bool {
+    let lost = |m: &String| {
+        matches!(
+            number(m),
+            Some(2002 | 2003 | 2006 | 2012 | 2013 | 2055 | 1927 | 1053)
+        )
+    };
+    ended.stalled.is_some() || ended.status.code().is_none() || ended.messages.iter().any(lost)
 }
 
 /// What the grants say of things that a server lists only for who may see them.
