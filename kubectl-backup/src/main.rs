@@ -1,20 +1,21 @@
 //! `kubectl backup`: create, list, trigger, suspend and inspect database backups.
 
 mod build;
-mod build_gobackup;
-mod build_restore;
 mod cli;
 mod cluster;
 mod command;
-mod complete;
-mod download_pod;
+mod context;
 mod env;
 mod error;
-mod import;
 mod kind;
+mod migration;
 mod rbac;
+mod select;
+mod template;
+mod text;
 mod ui;
 mod view;
+mod waiting;
 
 use std::process::ExitCode;
 

@@ -6,7 +6,8 @@ use std::io::{IsTerminal, Write};
 use crate::cli::{ColorWhen, Global};
 use crate::env::Env;
 use crate::error::{Error, Kind, Result};
-use crate::view::table::{Look, Table, Tone, page, sanitise};
+use crate::text::sanitise;
+use crate::view::table::{Look, Table, Tone, page};
 use crate::view::top::Key;
 
 /// Marks of progress lines.

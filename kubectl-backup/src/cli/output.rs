@@ -8,8 +8,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, Error};
 
 use super::StructuredOutput;
-use crate::view::columns::Columns;
-use crate::view::jsonpath::Template;
+use crate::template::columns::Columns;
+use crate::template::jsonpath::Template;
 
 /// How objects are printed.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,14 +4,12 @@ mod connect;
 mod exec;
 mod fail;
 mod helper;
-mod leftovers;
 mod object;
 mod objects;
 mod pods;
 mod review;
 mod table;
 mod trust;
-mod webhooks;
 
 use std::time::Duration;
 
@@ -22,13 +20,11 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 
 pub(crate) use connect::contexts;
-pub(crate) use fail::{Call, Place, no_namespace};
-pub(crate) use leftovers::{Leftover, Stranger, What};
+pub(crate) use fail::{Call, Place, is_missing_object, no_namespace};
 pub(crate) use object::Object;
 pub(crate) use pods::LogOptions;
 pub(crate) use review::Offers;
 pub(crate) use table::{Change, Event, Query, ServerTable};
-pub(crate) use webhooks::{Answer, Asks, Webhook};
 
 /// A connection to one cluster, as one user, in one namespace.
 #[derive(Clone)]
@@ -81,7 +77,13 @@ impl Cluster {
         })
     }
 
-    fn explain(&self, error: &kube::Error, call: Call<'_>) -> Error {
+    /// The client, for kinds that only one caller reads.
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// What a failed request means, with its exit status.
+    pub(crate) fn explain(&self, error: &kube::Error, call: Call<'_>) -> Error {
         fail::explain(error, call, &self.place)
     }
 }

@@ -2,14 +2,16 @@
 
 use std::fmt::Write;
 
+use crds::secret;
 use futures::StreamExt;
 use serde_json::Value;
 
-use super::{Context, describe, runs};
+use super::{describe, runs};
 use crate::cli::{Bundle, StructuredOutput};
 use crate::cluster::{Cluster, LogOptions};
+use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::view::{mask, output};
+use crate::view::output;
 
 /// Gathers. What can't be read is a line that says so.
 ///
@@ -78,7 +80,7 @@ async fn operators(cluster: &Cluster, text: &mut String) {
                     .collect()
                     .await;
                 for line in lines {
-                    let _ = writeln!(text, "{}", mask::text(&line));
+                    let _ = writeln!(text, "{}", secret::mask(&line));
                 }
             }
         }
@@ -97,21 +99,21 @@ fn redact(value: &mut Value) {
                 .to_owned();
             for (key, inner) in fields.iter_mut() {
                 if let (Value::String(text), true) =
-                    (&*inner, key == "value" || mask::is_secret_field(key))
+                    (&*inner, key == "value" || secret::is_secret_field(key))
                 {
                     let name = if key == "value" {
                         name.as_str()
                     } else {
                         key.as_str()
                     };
-                    *inner = mask::value(name, text).into();
+                    *inner = secret::value(name, text).into();
                 } else {
                     redact(inner);
                 }
             }
         }
         Value::Array(items) => items.iter_mut().for_each(redact),
-        Value::String(text) => *text = mask::text(text),
+        Value::String(text) => *text = secret::mask(text),
         _ => {}
     }
 }

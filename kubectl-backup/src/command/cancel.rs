@@ -3,14 +3,14 @@
 use crds::request::{Action, Request};
 use crds::run::Run;
 
-use super::Context;
-use super::attend::{Goal, attend};
 use super::run_now::{annotation, fresh_id};
 use super::wait::find_run;
 use crate::cli::Cancel;
 use crate::cluster::{Cluster, Object, duration};
+use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::ui::Mark;
+use crate::waiting::run::{Goal, attend};
 
 /// Cancels.
 ///

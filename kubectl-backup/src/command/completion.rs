@@ -8,11 +8,11 @@ use futures::future::join_all;
 
 use crds::restore::RestorePhase;
 
-use super::Context;
+use super::complete::words::{FILES, NO_FILES, Wanted, answer, wanted};
 use super::restore::status;
 use crate::cli::{Cli, Completion, Connection, Shell};
 use crate::cluster::{Cluster, Object, Query, contexts, duration};
-use crate::complete::{FILES, NO_FILES, Wanted, answer, wanted};
+use crate::context::Context;
 use crate::env::Env;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{KINDS, RESTORE};

@@ -5,12 +5,13 @@ use std::time::Duration;
 use crds::request::{Action, Options};
 use futures::StreamExt;
 
-use super::request::{ask, settled};
-use super::{Context, Tally, select};
 use crate::cli::{Delete, DryRun};
 use crate::cluster::{Cluster, Object};
+use crate::context::{Context, Tally};
 use crate::error::{Error, Kind as Exit, Result};
+use crate::select;
 use crate::ui::Mark;
+use crate::waiting::request::{ask, settled};
 
 /// How long the removal of stored data is waited for.
 const PRUNE_LIMIT: Duration = Duration::from_secs(600);

@@ -3,10 +3,11 @@
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Event;
 
-use super::{Context, select};
 use crate::cli::Describe;
 use crate::cluster::{Cluster, LogOptions, Object};
+use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
+use crate::select;
 use crate::view::describe::{Inputs, Probe, describe, focus};
 use crate::view::describe_restore;
 use crate::view::pod::container;

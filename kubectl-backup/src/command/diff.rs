@@ -1,9 +1,10 @@
 //! `diff`: what applying a file would change, by a dry run of the server. Status 0 same, 1 differs.
 
+use super::create;
 use super::export::plain;
-use super::{Context, create};
 use crate::cli::Diff;
 use crate::cluster::{Cluster, Object};
+use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::view::output::structured;
 

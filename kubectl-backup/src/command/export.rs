@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Context, select};
 use crate::cli::{Export, StructuredOutput};
 use crate::cluster::Object;
+use crate::context::Context;
 use crate::error::Result;
+use crate::select;
 use crate::view::output::structured;
 
 /// Exports.

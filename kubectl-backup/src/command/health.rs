@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use serde_json::json;
 
+use super::runs;
 use super::suspend::schedule_of;
-use super::{Context, runs};
 use crate::cli::{Health, HealthOutput};
 use crate::cluster::{Object, duration};
+use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::view::freshness::{Freshness, State, Subject, judge};
 use crate::view::output::structured;
@@ -145,7 +146,7 @@ fn nagios(state: State, judged: &[(&Object, Freshness)], namespaced: bool) -> St
             text,
             "{} {name}: {}",
             f.state.as_str(),
-            crate::view::table::sanitise(&f.why)
+            crate::text::sanitise(&f.why)
         );
     }
     text

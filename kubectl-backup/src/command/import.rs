@@ -7,11 +7,11 @@ use std::path::Path;
 use k8s_openapi::ByteString;
 use serde_json::Value;
 
-use super::Context;
 use crate::cli::{DryRun, Import, StructuredOutput};
 use crate::cluster::no_namespace;
+use crate::context::Context;
 use crate::error::{Error, Kind, Result};
-use crate::import::{Imported, Wishes, import};
+use crate::migration::import::{Imported, Wishes, import};
 use crate::ui::Mark;
 use crate::view::output::{list, structured};
 

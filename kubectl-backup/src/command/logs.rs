@@ -6,14 +6,15 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::mpsc;
 
-use super::stream::stream;
 use super::wait::{find_run, never_ran, newest};
-use super::{Context, select};
 use crate::cli::Logs;
 use crate::cluster::{Cluster, LogOptions, Object};
+use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
+use crate::select;
 use crate::ui::Mark;
 use crate::view::pod::{Stage, container, stage};
+use crate::waiting::log_stream::stream;
 
 /// Prints a log.
 ///

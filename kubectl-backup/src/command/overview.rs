@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Context;
 use crate::cluster::Query;
+use crate::context::Context;
 use crate::error::Result;
 use crate::kind::KINDS;
 use crate::view::list::rows;

@@ -8,13 +8,14 @@ use serde_json::json;
 
 use super::run_now::fresh_id;
 use super::wait::find_run;
-use super::{Context, restoring};
-use crate::build_restore::{From, spec};
+use crate::build::restore::{From, spec};
 use crate::cli::{DryRun, Restore};
 use crate::cluster::{Cluster, Object, duration};
+use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{RESTORE, Target};
 use crate::ui::Mark;
+use crate::waiting::restore as restoring;
 
 /// Restores.
 ///
@@ -162,7 +163,7 @@ async fn checked(
     }
     context
         .ui
-        .progress(Mark::Good, &crate::view::mask::text(&status.message));
+        .progress(Mark::Good, &crds::secret::mask(&status.message));
     if let Err(error) = cluster.delete(&check, false).await {
         context.ui.error(&error);
     }

@@ -5,10 +5,11 @@ use crds::time::{from_k8s, rfc3339};
 use serde_json::{Map, Value};
 
 use super::suspend::{apply, next_run, schedule_of, warn_owner};
-use super::{Context, Tally, select};
 use crate::cli::Resume;
 use crate::cluster::{Cluster, Object};
+use crate::context::{Context, Tally};
 use crate::error::{Error, Result};
+use crate::select;
 
 /// Resumes.
 ///

@@ -8,12 +8,13 @@ use crds::request::{Action, Request};
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
-use super::attend::{Goal, attend, conclude};
-use super::{Context, Tally, select};
 use crate::cli::{DryRun, RunNow};
 use crate::cluster::{Cluster, Object, duration};
+use crate::context::{Context, Tally};
 use crate::error::{Error, Kind, Result};
+use crate::select;
 use crate::ui::Mark;
+use crate::waiting::run::{Goal, attend, conclude};
 
 /// Asks, and waits if told to.
 ///

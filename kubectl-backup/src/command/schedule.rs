@@ -5,9 +5,10 @@ use crds::schedule::Schedule;
 use serde_json::json;
 
 use super::suspend::schedule_of;
-use super::{Context, select};
 use crate::cli::{Calendar, Explain, Next, Preview, ScheduleVerb, StructuredOutput};
+use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
+use crate::select;
 use crate::view::duration::until as until_text;
 use crate::view::output::structured;
 use crate::view::preview;

@@ -6,12 +6,13 @@ use serde_json::{Map, Value, json};
 
 use super::diff::unified;
 use super::suspend::{apply, next_run};
-use super::{Context, Tally, select};
-use crate::build;
+use crate::build::mysql::retention;
 use crate::cli::{Concurrency, DryRun, Set};
 use crate::cluster::{Cluster, Object};
+use crate::context::{Context, Tally};
 use crate::error::{Error, Result};
 use crate::kind::MYSQL;
+use crate::select;
 
 /// Changes.
 ///
@@ -64,13 +65,13 @@ fn spec(args: &Set) -> Result<Map<String, Value>> {
     if !args.databases.is_empty() {
         spec.insert("source".to_owned(), json!({ "databases": args.databases }));
     }
-    if let Some(retention) = build::retention(&args.retention)? {
+    if let Some(kept) = retention(&args.retention)? {
         // Rules that are not named go away: what is typed is what is kept.
         let mut rules = json!({
             "keepLast": null, "keepHourly": null, "keepDaily": null,
             "keepWeekly": null, "keepMonthly": null, "maxAge": null,
         });
-        let named = serde_json::to_value(&retention).unwrap_or_default();
+        let named = serde_json::to_value(&kept).unwrap_or_default();
         if let (Some(rules), Some(named)) = (rules.as_object_mut(), named.as_object()) {
             rules.extend(named.clone());
         }
@@ -157,7 +158,7 @@ fn gobackup(args: &Set, object: &Object) -> Result<Map<String, Value>> {
         let refs = names.map(|name| json!({ "name": name })).collect();
         spec.insert("databaseRefs".to_owned(), refs);
     }
-    if let Some(rules) = build::retention(&args.retention)? {
+    if let Some(rules) = retention(&args.retention)? {
         let alone = crds::mysql_backup::Retention {
             keep_last: rules.keep_last,
             ..Default::default()

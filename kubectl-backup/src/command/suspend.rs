@@ -5,10 +5,12 @@ use crds::labels;
 use crds::time::{parse_rfc3339, rfc3339};
 use serde_json::{Map, Value};
 
-use super::{Context, Tally, cancel, select};
+use super::cancel;
 use crate::cli::{Change, DryRun, Suspend};
 use crate::cluster::{Cluster, Object, duration};
+use crate::context::{Context, Tally};
 use crate::error::{Error, Kind as Exit, Result};
+use crate::select;
 use crate::view::{preview, time::zone_or_utc};
 
 /// Suspends.

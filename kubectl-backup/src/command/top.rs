@@ -6,11 +6,12 @@ use std::time::Duration;
 use futures::StreamExt;
 use tokio::sync::mpsc;
 
+use super::describe;
 use super::run_now::{annotation, fresh_id};
 use super::wait::newest;
-use super::{Context, describe};
 use crate::cli::Top;
 use crate::cluster::{Cluster, LogOptions, Object, Query};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::kind::{KINDS, Target};
 use crate::view::list::{Row, Shape, rows, table};

@@ -3,14 +3,14 @@
 
 use crds::request::{Action, Options};
 
-use super::Context;
-use super::request::{ask, settled};
 use super::wait::find_run;
 use crate::cli::Verify;
 use crate::cluster::duration;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::kind::Target;
 use crate::ui::Mark;
+use crate::waiting::request::{ask, settled};
 
 /// Verifies.
 ///

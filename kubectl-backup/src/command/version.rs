@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::Context;
 use crate::cli::Version;
 use crate::cluster::Cluster;
+use crate::context::Context;
 use crate::error::Result;
 use crate::view::output::structured;
 

@@ -2,12 +2,12 @@
 
 use crds::run::Run;
 
-use super::Context;
-use super::attend::{Goal, attend, conclude};
 use crate::cli::Wait;
 use crate::cluster::{Cluster, Object, Query, duration};
+use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{KINDS, Target};
+use crate::waiting::run::{Goal, attend, conclude};
 
 /// Waits.
 ///

@@ -1,11 +1,12 @@
 //! What stands behind the run that matters: its Job, its pods, the end of its log.
 
 use crds::ScheduleStatus;
+use crds::secret;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::describe::{Inputs, Page, Probe, focus};
-use super::{duration, mask, pod, runs};
+use super::{duration, pod, runs};
 
 /// The run that matters, its Job, its pods, the end of its log.
 pub(crate) fn chain(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus) {
@@ -15,7 +16,7 @@ pub(crate) fn chain(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatu
         &format!("{}  {}", run.name, runs::outcome(run, inputs.now)),
     );
     for warning in &run.warnings {
-        page.field("Warning", &mask::text(warning));
+        page.field("Warning", &secret::mask(warning));
     }
     for artefact in &run.artefacts {
         let read = if artefact.read_back {
@@ -55,7 +56,7 @@ pub(crate) fn pods(page: &mut Page, pods: &Probe<Vec<Pod>>, log: &Probe<Vec<Stri
     match log {
         Ok(lines) if lines.is_empty() => {}
         Ok(lines) => {
-            let lines: Vec<String> = lines.iter().map(|l| mask::text(l)).collect();
+            let lines: Vec<String> = lines.iter().map(|l| secret::mask(l)).collect();
             page.lines("Last log lines", &lines);
         }
         Err(why) => page.field("Log", why),

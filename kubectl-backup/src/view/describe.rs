@@ -8,16 +8,18 @@ use chrono_tz::Tz;
 use crds::ScheduleStatus;
 use crds::run::{Run, RunResult};
 use crds::schedule::Schedule;
+use crds::secret;
 use crds::time::from_k8s;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::advice::{Facts, advice};
-use super::table::{Look, Table, sanitise};
+use super::table::{Look, Table};
 use super::time::{Zone, zone_or_utc};
-use super::{duration, mask, preview, runs};
+use super::{duration, preview, runs};
 use crate::cluster::Object;
+use crate::text::sanitise;
 
 /// Something that was read, or why it was not.
 pub(crate) type Probe<T> = Result<T, String>;
@@ -105,7 +107,7 @@ impl Page {
                 condition.status.clone(),
                 condition.reason.clone(),
                 duration::age(from_k8s(&condition.last_transition_time), now),
-                or(&mask::text(&condition.message), "<none>"),
+                or(&secret::mask(&condition.message), "<none>"),
             ]);
         }
         self.table("Conditions", &table);
@@ -181,7 +183,11 @@ fn summary(inputs: &Inputs<'_>, status: &ScheduleStatus) -> String {
         ("✔", "✖")
     };
     if let Some(refused) = accepted.filter(|c| c.status == "False") {
-        return format!("{bad} {}: {}", refused.reason, mask::text(&refused.message));
+        return format!(
+            "{bad} {}: {}",
+            refused.reason,
+            secret::mask(&refused.message)
+        );
     }
     if status.observed_generation.is_none() {
         return "Pending: no operator has seen it yet".to_owned();
@@ -360,7 +366,7 @@ fn tables(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus) {
                 format!("{:?}", request.state),
                 or(&request.by, "-"),
                 request.job.clone().unwrap_or_else(|| "-".to_owned()),
-                or(&mask::text(&request.message), "-"),
+                or(&secret::mask(&request.message), "-"),
             ]);
         }
         page.table("Requests", &table);

@@ -2,11 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus};
+use crds::secret;
 use crds::time::from_k8s;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
 use super::describe::{Page, Probe, or};
-use super::{chain, duration, mask};
+use super::{chain, duration};
 
 /// What was read.
 pub(crate) struct Inputs {
@@ -48,7 +49,7 @@ pub(crate) fn describe(inputs: &Inputs) -> String {
         page.field("Restored", &format!("{tables} tables, {rows} rows"));
     }
     for warning in &status.warnings {
-        page.field("Warning", &mask::text(warning));
+        page.field("Warning", &secret::mask(warning));
     }
     let job = status.job.as_deref();
     page.field(
@@ -82,7 +83,7 @@ fn summary(inputs: &Inputs) -> String {
         .or(status.start_time.as_ref());
     let ago = at.map(|at| format!(" {} ago", duration::age(from_k8s(at), inputs.now)));
     let ago = ago.unwrap_or_default();
-    let why = match (status.reason.as_str(), mask::text(&status.message)) {
+    let why = match (status.reason.as_str(), secret::mask(&status.message)) {
         ("", message) if message.is_empty() => String::new(),
         ("", message) => format!(": {message}"),
         (reason, message) if message.is_empty() => format!(": {reason}"),

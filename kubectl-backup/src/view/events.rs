@@ -67,7 +67,7 @@ pub(crate) fn table(events: &[Event], now: DateTime<Utc>) -> Table {
             event.reason.clone().unwrap_or_default(),
             age(event, now),
             from,
-            super::mask::text(event.message.as_deref().unwrap_or_default().trim()),
+            crds::secret::mask(event.message.as_deref().unwrap_or_default().trim()),
         ]);
     }
     table

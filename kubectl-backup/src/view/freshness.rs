@@ -120,7 +120,7 @@ pub(crate) fn judge(
         let why = format!(
             "{}: {}",
             refused.reason,
-            super::mask::text(&refused.message)
+            crds::secret::mask(&refused.message)
         );
         return verdict(State::Critical, "refused", why);
     }
@@ -157,7 +157,7 @@ pub(crate) fn judge(
             _ => None,
         };
         if let Some(state) = state {
-            let why = format!("{}: {}", held.reason, super::mask::text(&held.message));
+            let why = format!("{}: {}", held.reason, crds::secret::mask(&held.message));
             return verdict(state, "held", why);
         }
     }

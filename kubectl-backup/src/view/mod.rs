@@ -2,15 +2,12 @@
 
 pub(crate) mod advice;
 pub(crate) mod chain;
-pub(crate) mod columns;
 pub(crate) mod describe;
 pub(crate) mod describe_restore;
 pub(crate) mod duration;
 pub(crate) mod events;
 pub(crate) mod freshness;
-pub(crate) mod jsonpath;
 pub(crate) mod list;
-pub(crate) mod mask;
 pub(crate) mod output;
 pub(crate) mod pod;
 pub(crate) mod preview;

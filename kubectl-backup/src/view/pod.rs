@@ -60,7 +60,7 @@ pub(crate) fn stage(pod: &Pod, container: &str) -> Stage {
                 "ContainerCreating" => "container is being created".to_owned(),
                 "PodInitializing" => "init container is running".to_owned(),
                 _ => match &waiting.message {
-                    Some(message) => format!("{reason}: {}", super::mask::text(message)),
+                    Some(message) => format!("{reason}: {}", crds::secret::mask(message)),
                     None => reason,
                 },
             };

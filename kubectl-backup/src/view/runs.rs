@@ -160,7 +160,7 @@ pub(crate) fn outcome(run: &Run, now: DateTime<Utc>) -> String {
 
 /// Message and reason of a run, in one line.
 pub(crate) fn cause(run: &Run) -> String {
-    let message = super::mask::text(&super::table::sanitise(&run.message));
+    let message = crds::secret::mask(&crate::text::sanitise(&run.message));
     match (message.is_empty(), run.reason.is_empty()) {
         (false, true) => message,
         (false, false) => format!("{message} ({})", run.reason),

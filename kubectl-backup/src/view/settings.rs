@@ -1,9 +1,9 @@
 //! What a spec says of source, store and pod, without secrets.
 
+use crds::secret;
 use serde_json::Value;
 
 use super::describe::Page;
-use super::mask;
 
 /// What the spec says of source, store and the rest, without secrets.
 pub(crate) fn settings(page: &mut Page, spec: &Value) {
@@ -41,7 +41,7 @@ fn env(env: &Value) -> String {
     }
     format!(
         "{name}: {}",
-        mask::value(name, env["value"].as_str().unwrap_or_default())
+        secret::value(name, env["value"].as_str().unwrap_or_default())
     )
 }
 

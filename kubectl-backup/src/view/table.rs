@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use comfy_table::{Cell, ContentArrangement, Table as Comfy, TableStyle};
 use crds::text::is_unseen;
 
+use crate::text::sanitise;
+
 /// What a word of the coloured column means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
@@ -209,28 +211,6 @@ fn display_width(text: &str) -> usize {
 /// True if nothing in the text would move a terminal's cursor, turn its direction or stay unseen.
 fn is_safe(text: &str) -> bool {
     !text.chars().any(is_unseen)
-}
-
-/// One line without unseen characters ([`crds::text`]): cut at the first line break, as kubectl
-/// does, and escape codes made visible.
-pub(crate) fn sanitise(text: &str) -> String {
-    let (line, cut) = match text.find(['\n', '\r', '\u{c}']) {
-        Some(at) => (&text[..at], true),
-        None => (text, false),
-    };
-    let mut safe: String = line
-        .chars()
-        .map(|c| match c {
-            '\u{1b}' => "^[".to_owned(),
-            '\t' => " ".to_owned(),
-            c if is_unseen(c) => char::REPLACEMENT_CHARACTER.to_string(),
-            c => c.to_string(),
-        })
-        .collect();
-    if cut {
-        safe.push_str("...");
-    }
-    safe
 }
 
 #[cfg(test)]

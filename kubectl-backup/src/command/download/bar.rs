@@ -2,7 +2,7 @@
 
 use crds::download::Header;
 
-use crate::command::Context;
+use crate::context::Context;
 use crate::view::duration::bytes;
 
 /// How far it is, on a terminal.

@@ -16,12 +16,12 @@ use kube::core::DynamicObject;
 
 use self::program::Source;
 use self::transfer::fetch;
-use super::Context;
 use super::run_now::fresh_id;
 use super::wait::find_run;
+use crate::build::download_pod;
 use crate::cli::Download;
 use crate::cluster::{Cluster, Object, duration};
-use crate::download_pod;
+use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{MYSQL, STORAGE, Target};
 use crate::ui::Mark;
@@ -67,7 +67,7 @@ pub(crate) async fn run(context: &Context, args: &Download) -> Result<()> {
         words: words(args, run.as_deref()),
         measured: archive && !args.raw,
     };
-    let mut interrupt = Box::pin(super::interrupted());
+    let mut interrupt = Box::pin(crate::context::interrupted());
     // Created or not, from here on the pod is removed whatever happens.
     let ended = tokio::select! {
         ended = async {
@@ -148,7 +148,7 @@ async fn stored(
 
 fn identity(args: &Download) -> Result<Option<Decryption>> {
     let secret = args.decrypt_secret.as_deref();
-    secret.map(crate::build_restore::decryption).transpose()
+    secret.map(crate::build::restore::decryption).transpose()
 }
 
 /// The Storage that the object stores on, if it names one: read with the caller's rights, its

@@ -107,7 +107,7 @@ fn refused(code: i32, text: &str, source: &Source<'_>) -> Error {
     let (reason, message) = line
         .and_then(|l| l.split_once(": "))
         .unwrap_or(("Unknown", "the program in the pod gave no reason"));
-    let message = crate::view::mask::text(message);
+    let message = crds::secret::mask(message);
     let kind = match (code, reason) {
         (_, "ArtefactNotFound") => Exit::NotFound,
         (crds::report::exit::VERIFICATION, _) => Exit::RunFailed,

@@ -12,7 +12,7 @@ use super::bar::{Bar, signed};
 use super::program::{Source, start};
 use crate::cli::Download;
 use crate::cluster::Object;
-use crate::command::Context;
+use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::ui::Mark;
 use crate::view::duration::bytes;

@@ -1,0 +1,3 @@
+//! `__complete`: answers a shell's question.
+
+pub(crate) mod words;

@@ -1,0 +1,288 @@
+//! `create`: makes objects from flags or from files, and says what is risky about them.
+
+mod wizard;
+
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Parser;
+use kube::api::DynamicObject;
+use serde::Deserialize;
+
+use super::run_now::{annotation, fresh_id};
+use super::suspend::next_run;
+use crate::build;
+use crate::cli::{Change, Create, CreateKind, CreateMysql, DryRun, StructuredOutput};
+use crate::cluster::{Cluster, Object};
+use crate::context::{Context, Tally};
+use crate::error::{Error, Kind as Exit, Result};
+use crate::kind::{CREATABLE, DATABASE, GOBACKUP, Kind, MYSQL, STORAGE};
+use crate::ui::Mark;
+use crate::view::output::structured;
+use crate::waiting::request::{ask, settled};
+
+/// How long the try of database and store may take.
+const PROBE_LIMIT: Duration = Duration::from_secs(180);
+
+/// Creates.
+///
+/// # Errors
+/// A value that is not valid, before anything is sent; what the server refused.
+pub(crate) async fn run(context: &Context, args: Create) -> Result<()> {
+    match (args.kind, args.filename) {
+        (Some(CreateKind::Mysql(args)), _) => mysql(context, &args).await,
+        (Some(CreateKind::Backup(args)), _) => {
+            let value = build::gobackup::backup(&GOBACKUP, &args)?;
+            plain(context, &GOBACKUP, value, &args.change).await
+        }
+        (Some(CreateKind::Database(args)), _) => {
+            let value = build::gobackup::database(&DATABASE, &args)?;
+            plain(context, &DATABASE, value, &args.change).await
+        }
+        (Some(CreateKind::Storage(args)), _) => {
+            let value = build::gobackup::storage(&STORAGE, &args)?;
+            plain(context, &STORAGE, value, &args.change).await
+        }
+        (None, Some(path)) => file(context, &path, &args.change).await,
+        (None, None) => Err(Error::usage("create needs a kind, or -f FILE")
+            .hint("kubectl backup create mysql --help")),
+    }
+}
+
+/// Creates what was put together.
+async fn plain(
+    context: &Context,
+    kind: &'static Kind,
+    value: serde_json::Value,
+    change: &Change,
+) -> Result<()> {
+    let object = serde_json::from_value(value).map_err(|e| Error::new(Exit::Other, e))?;
+    let created = send(context, Object { kind, object }, change).await?;
+    context.changed(&created, "created", change)
+}
+
+/// Asks, shows what came out of it, and creates it if that is right.
+async fn interactive(context: &Context, args: &CreateMysql) -> Result<()> {
+    let line = wizard::arguments(context, args.name.as_deref()).await?;
+    let words = std::iter::once("kubectl-backup".to_owned()).chain(line.iter().cloned());
+    let cli = crate::cli::Cli::try_parse_from(words).map_err(Error::usage)?;
+    let Some(crate::cli::Verb::Create(Create {
+        kind: Some(CreateKind::Mysql(mut typed)),
+        ..
+    })) = cli.verb
+    else {
+        return Err(wizard::cancelled());
+    };
+    let built = build::mysql::mysql(&typed)?;
+    let value = serde_json::to_value(&built).map_err(|e| Error::new(Exit::Other, e))?;
+    context.ui.note("");
+    context
+        .ui
+        .note(structured(&value, StructuredOutput::Yaml).trim_end());
+    context.ui.note("");
+    context.ui.note("The same without questions:");
+    context.ui.note(&wizard::typed(&line));
+    if !context.ui.agree("Create it?")? {
+        return Err(wizard::cancelled());
+    }
+    typed.change = args.change.clone();
+    let created = Box::pin(flags(context, &typed)).await?;
+    if args.change.dry_run != DryRun::None || args.change.output.is_some() {
+        return Ok(());
+    }
+    if context.ui.agree("Try database and store now?")? {
+        return tried(context, &created).await;
+    }
+    let name = created.kind.short_name(&created.name());
+    context
+        .ui
+        .hint(&format!("kubectl backup doctor --probe {name}"));
+    Ok(())
+}
+
+/// Has the operator log in to database and store, and says what came of it.
+async fn tried(context: &Context, created: &Object) -> Result<()> {
+    let cluster = context.cluster().await?;
+    let options = crds::request::Options::default();
+    let action = crds::request::Action::Probe;
+    let id = ask(context, &cluster, created, action, options).await?;
+    let name = created.kind.short_name(&created.name());
+    let answer = settled(context, &cluster, created, &id, PROBE_LIMIT).await;
+    // The object is there whatever came out, so the way on is to try it again.
+    let message = answer.map_err(|e| e.hint(format!("kubectl backup doctor --probe {name}")))?;
+    context.ui.progress(Mark::Good, &message);
+    Ok(())
+}
+
+async fn mysql(context: &Context, args: &CreateMysql) -> Result<()> {
+    if args.interactive {
+        return interactive(context, args).await;
+    }
+    flags(context, args).await.map(|_| ())
+}
+
+/// Creates what the flags say.
+async fn flags(context: &Context, args: &CreateMysql) -> Result<Object> {
+    let built = build::mysql::mysql(args)?;
+    for warning in crds::validate::mysql_backup_warnings(&built.spec) {
+        context.ui.warn(&warning);
+    }
+    let value = serde_json::to_value(&built).map_err(|e| Error::new(Exit::Other, e))?;
+    let object: DynamicObject =
+        serde_json::from_value(value).map_err(|e| Error::new(Exit::Other, e))?;
+    let mut object = Object {
+        kind: &MYSQL,
+        object,
+    };
+    if args.run_now && !args.change.dry_run.eq(&DryRun::Client) {
+        let id = fresh_id(args.name.as_deref().unwrap_or_default());
+        let request =
+            crds::request::Request::new(crds::request::Action::Backup, &id, "", context.now());
+        let notes = annotation(&request);
+        let notes = notes["metadata"]["annotations"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        let annotations = object.object.metadata.annotations.get_or_insert_default();
+        for (key, value) in notes {
+            annotations.insert(key, value.as_str().unwrap_or_default().to_owned());
+        }
+    }
+    let created = send(context, object, &args.change).await?;
+    context.changed(&created, "created", &args.change)?;
+    if args.change.output.is_none() && !args.suspend {
+        context.ui.note(&next_run(context, &created));
+    }
+    Ok(created)
+}
+
+/// Sends an object, or gives it back as it would be sent.
+async fn send(context: &Context, mut object: Object, change: &Change) -> Result<Object> {
+    if change.dry_run == DryRun::Client {
+        // The namespace is part of the answer; reading it sends nothing.
+        if object.object.metadata.namespace.is_none()
+            && let Ok(cluster) = context.cluster().await
+        {
+            object.object.metadata.namespace = Some(cluster.namespace);
+        }
+        return Ok(object);
+    }
+    let cluster = context.cluster().await?;
+    place(&cluster, context, &mut object)?;
+    cluster
+        .create(
+            &object,
+            &change.field_manager,
+            change.dry_run == DryRun::Server,
+        )
+        .await
+}
+
+/// Puts the object into the namespace of the command line.
+fn place(cluster: &Cluster, context: &Context, object: &mut Object) -> Result<()> {
+    let own = object.object.metadata.namespace.clone();
+    match (own, &context.connection.namespace) {
+        (Some(own), Some(flag)) if own != *flag => Err(Error::usage(format!(
+            "the namespace of {} ({own}) is not that of --namespace ({flag})",
+            object.full_name()
+        ))),
+        (Some(_), _) => Ok(()),
+        (None, _) => {
+            object.object.metadata.namespace = Some(cluster.namespace.clone());
+            Ok(())
+        }
+    }
+}
+
+async fn file(context: &Context, path: &Path, change: &Change) -> Result<()> {
+    let objects = read(path)?;
+    let mut tally = Tally::default();
+    for object in objects {
+        check(context, &object)?;
+        let outcome = match send(context, object, change).await {
+            Ok(created) => context.changed(&created, "created", change).map(|()| true),
+            Err(error) => Err(error),
+        };
+        tally.add(context, outcome)?;
+    }
+    tally.end(change)
+}
+
+/// What can be checked before anything is sent.
+fn check(context: &Context, object: &Object) -> Result<()> {
+    if object.kind != &MYSQL {
+        return Ok(());
+    }
+    let spec = serde_json::from_value::<crds::MysqlBackupSpec>(object.spec().clone());
+    // A spec that does not fit its type is the server's to refuse, with its own words.
+    let Ok(spec) = spec else { return Ok(()) };
+    let problems = crds::validate::mysql_backup(&spec);
+    if !problems.is_empty() {
+        return Err(Error::usage(format!(
+            "{}: {}",
+            object.full_name(),
+            crds::validate::join(&problems)
+        )));
+    }
+    for warning in crds::validate::mysql_backup_warnings(&spec) {
+        context
+            .ui
+            .warn(&format!("{}: {warning}", object.full_name()));
+    }
+    Ok(())
+}
+
+/// The objects of a YAML or JSON file, Lists unfolded.
+///
+/// # Errors
+/// The file can't be read, or holds something else.
+pub(crate) fn read(path: &Path) -> Result<Vec<Object>> {
+    let failed = |e: &dyn std::fmt::Display| Error::usage(format!("{}: {e}", path.display()));
+    let mut text = String::new();
+    if path == Path::new("-") {
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|e| failed(&e))?;
+    } else {
+        text = std::fs::read_to_string(path).map_err(|e| failed(&e))?;
+    }
+    let mut found = vec![];
+    for document in serde_yaml::Deserializer::from_str(&text) {
+        let value = serde_json::Value::deserialize(document).map_err(|e| failed(&e))?;
+        let items = match (value["kind"].as_str(), value.get("items")) {
+            (Some("List"), Some(items)) => items.as_array().cloned().unwrap_or_default(),
+            _ if value.is_null() => vec![],
+            _ => vec![value],
+        };
+        for item in items {
+            let kind = kind_of(&item).map_err(|e| failed(&e))?;
+            let object = serde_json::from_value(item).map_err(|e| failed(&e))?;
+            found.push(Object { kind, object });
+        }
+    }
+    if found.is_empty() {
+        return Err(failed(&"there is no object in it"));
+    }
+    Ok(found)
+}
+
+fn kind_of(value: &serde_json::Value) -> Result<&'static Kind, String> {
+    let (api, name) = (
+        value["apiVersion"].as_str().unwrap_or_default(),
+        value["kind"].as_str().unwrap_or_default(),
+    );
+    let found = CREATABLE
+        .into_iter()
+        .find(|kind| kind.kind == name && api == format!("{}/{}", kind.group, kind.version));
+    found.ok_or_else(|| {
+        let known: Vec<String> = CREATABLE
+            .iter()
+            .map(|k| format!("{} ({}/{})", k.kind, k.group, k.version))
+            .collect();
+        format!(
+            "{name:?} of {api:?} is no backup object; these are: {}",
+            known.join(", ")
+        )
+    })
+}

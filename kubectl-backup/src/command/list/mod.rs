@@ -1,0 +1,495 @@
+//! `list`: what there is, how its last run went, when the next one comes.
+
+use std::collections::HashSet;
+
+use crds::run::RunResult;
+use futures::StreamExt;
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use super::health::verdict;
+use crate::cli::{Connection, Format, List, Output};
+use crate::cluster::{Change, Cluster, Event, Object, Query, contexts};
+use crate::context::Context;
+use crate::error::{Error, Kind as Exit, Result};
+use crate::kind::{KINDS, Kind, RESTORE, Target};
+use crate::select::none_found;
+use crate::view::list::{Row, Shape, plain, rows, sort, table};
+use crate::view::output;
+
+/// What the arguments name.
+struct Wanted {
+    kinds: Vec<&'static Kind>,
+    names: Vec<Target>,
+}
+
+/// Lists.
+///
+/// # Errors
+/// What the server refused; a named object that does not exist.
+pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
+    if let [word] = args.names.as_slice()
+        && crate::kind::is_restore(word)
+    {
+        return restores(context, args).await;
+    }
+    let wanted = wanted(&args.names)?;
+    if args.all_contexts || !args.contexts.is_empty() {
+        return fleet(context, args, &wanted.kinds).await;
+    }
+    let cluster = context.cluster().await?;
+    if !wanted.names.is_empty() {
+        return named(context, &cluster, args, &wanted).await;
+    }
+    let query = query(&cluster, args);
+    match &args.output {
+        Output::Table | Output::Wide => {
+            tables(context, &cluster, args, &wanted.kinds, &query).await
+        }
+        _ if args.watch => changes(context, &cluster, args, &wanted.kinds, &query).await,
+        output => {
+            let mut objects = cluster.all_objects(&wanted.kinds, &query).await?;
+            objects.retain(|object| asked_for(context, args, object));
+            let Output::Print(format) = output else {
+                let names: String = objects.iter().map(|o| o.full_name() + "\n").collect();
+                return context.ui.out(&names);
+            };
+            let items: Vec<Value> = objects
+                .iter()
+                .map(|o| o.to_value(args.show_managed_fields))
+                .collect();
+            if items.is_empty() && matches!(format, Format::Columns(_)) {
+                none_found(context, query.namespace.as_deref());
+            }
+            context.ui.out(&output::formatted(
+                &output::list(items),
+                format,
+                args.no_headers,
+            )?)
+        }
+    }
+}
+
+/// Restores, as the server draws them: they have no schedule.
+async fn restores(context: &Context, args: &List) -> Result<()> {
+    let schedules = args.suspended || args.failed || args.running || args.stale;
+    if args.watch || schedules || args.sort_by.is_some() || !args.contexts.is_empty() {
+        return Err(Error::usage(
+            "restores have no schedule: list them without filters, order, contexts and -w",
+        ));
+    }
+    let cluster = context.cluster().await?;
+    let query = query(&cluster, args);
+    match &args.output {
+        Output::Table | Output::Wide => {
+            let Some(found) = cluster.table(&RESTORE, &query).await? else {
+                return Err(cluster.none_installed(&[&RESTORE]));
+            };
+            if found.rows.is_empty() {
+                context.ui.note("No restores found.");
+            }
+            let wide = args.output == Output::Wide;
+            let table = plain(&found, args.all_namespaces, wide);
+            context.ui.table(&table, args.no_headers)
+        }
+        output => {
+            let objects = cluster.all_objects(&[&RESTORE], &query).await?;
+            let Output::Print(format) = output else {
+                let names: String = objects.iter().map(|o| o.full_name() + "\n").collect();
+                return context.ui.out(&names);
+            };
+            let items = objects
+                .iter()
+                .map(|o| o.to_value(args.show_managed_fields))
+                .collect();
+            let list = output::list(items);
+            context
+                .ui
+                .out(&output::formatted(&list, format, args.no_headers)?)
+        }
+    }
+}
+
+/// Which objects of a cluster the flags mean.
+fn query(cluster: &Cluster, args: &List) -> Query {
+    Query {
+        namespace: (!args.all_namespaces).then(|| cluster.namespace.clone()),
+        labels: args.selector.clone(),
+        fields: args.field_selector.clone(),
+        chunk: args.chunk_size,
+        with_labels: args.show_labels || !args.label_columns.is_empty(),
+    }
+}
+
+/// What the table has beside its usual columns.
+fn shape(args: &List) -> Shape<'_> {
+    Shape {
+        events: args.output_watch_events,
+        context: false,
+        namespace: args.all_namespaces,
+        wide: args.output == Output::Wide,
+        labels: &args.label_columns,
+        show_labels: args.show_labels,
+    }
+}
+
+/// True if the filters let a full object through.
+fn asked_for(context: &Context, args: &List, object: &Object) -> bool {
+    let runs = object.status().runs;
+    let last = runs.iter().find(|r| r.result.is_final());
+    (!args.suspended || object.suspended())
+        && (!args.failed || last.is_some_and(|r| r.result == RunResult::Failed))
+        && (!args.running || runs.iter().any(|r| r.result == RunResult::Running))
+        && (!args.stale || verdict(context, object, None).is_stale())
+}
+
+/// `TYPE`, `TYPE/NAME` and `NAME`, mixed as one likes.
+fn wanted(words: &[String]) -> Result<Wanted> {
+    let (mut kinds, mut names) = (vec![], vec![]);
+    for word in words {
+        if word.contains('/') {
+            names.push(Target::parse(word)?);
+        } else if word.split(',').all(|part| Kind::find(part).is_some()) {
+            for part in word.split(',') {
+                kinds.push(Target::kind_of(part)?);
+            }
+        } else {
+            names.push(Target::parse(word)?);
+        }
+    }
+    // `list mysqlbackup shop`, as with kubectl get.
+    if let ([kind], false) = (kinds.as_slice(), names.is_empty()) {
+        for name in &mut names {
+            name.kind.get_or_insert(kind);
+        }
+    }
+    if kinds.is_empty() {
+        kinds = KINDS.to_vec();
+    }
+    Ok(Wanted { kinds, names })
+}
+
+/// Named objects: each is looked for, and what was found is shown.
+async fn named(context: &Context, cluster: &Cluster, args: &List, wanted: &Wanted) -> Result<()> {
+    if args.all_namespaces {
+        return Err(Error::usage(
+            "a name can't be looked for in all namespaces; leave out -A",
+        ));
+    }
+    if args.watch {
+        return Err(Error::usage(
+            "-w watches lists; select one object with --field-selector metadata.name=NAME",
+        ));
+    }
+    let (mut found, mut failed) = (vec![], None);
+    for target in &wanted.names {
+        match cluster.find(target).await {
+            Ok(object) => found.push(object),
+            Err(error) if args.ignore_not_found && error.kind == Exit::NotFound => {}
+            Err(error) => {
+                context.ui.error(&error);
+                failed.get_or_insert(error.kind);
+            }
+        }
+    }
+    match &args.output {
+        Output::Table | Output::Wide => {
+            let mut all = vec![];
+            for object in &found {
+                let query = Query {
+                    namespace: Some(cluster.namespace.clone()),
+                    fields: Some(format!("metadata.name={}", object.name())),
+                    ..query(cluster, args)
+                };
+                if let Some(part) = cluster.table(object.kind, &query).await? {
+                    all.extend(rows(object.kind, &part));
+                }
+            }
+            context
+                .ui
+                .table(&table(&all, shape(args), context.now()), args.no_headers)?;
+        }
+        Output::Name => {
+            let names: String = found.iter().map(|o| o.full_name() + "\n").collect();
+            context.ui.out(&names)?;
+        }
+        Output::Print(format) => {
+            let mut items: Vec<Value> = found
+                .iter()
+                .map(|o| o.to_value(args.show_managed_fields))
+                .collect();
+            let value = if wanted.names.len() == 1 {
+                items.pop()
+            } else {
+                Some(output::list(items))
+            };
+            if let Some(value) = value {
+                context
+                    .ui
+                    .out(&output::formatted(&value, format, args.no_headers)?)?;
+            }
+        }
+    }
+    failed.map_or(Ok(()), |kind| Err(Error::silent(kind)))
+}
+
+/// Rows of the wanted kinds, and the version of each list; none if no kind is installed.
+async fn gather(
+    cluster: &Cluster,
+    kinds: &[&'static Kind],
+    query: &Query,
+) -> Result<(Vec<Row>, Vec<(&'static Kind, String)>)> {
+    let found = join_all(kinds.iter().map(|kind| cluster.table(kind, query))).await;
+    let (mut all, mut installed): (Vec<Row>, Vec<_>) = (vec![], vec![]);
+    for (kind, part) in kinds.iter().zip(found) {
+        if let Some(part) = part? {
+            all.extend(rows(kind, &part));
+            installed.push((*kind, part.metadata.resource_version));
+        }
+    }
+    if installed.is_empty() {
+        return Err(cluster.none_installed(kinds));
+    }
+    Ok((all, installed))
+}
+
+/// True if the filters that look at the row let it through.
+fn lets_through(args: &List, row: &Row) -> bool {
+    (!args.suspended || row.status == "Suspended")
+        && (!args.failed || row.result == "Failed")
+        && (!args.running || row.status == "Running" || row.result == "Running")
+}
+
+/// Leaves the rows the filters ask for, in the order asked for.
+async fn narrowed(
+    context: &Context,
+    cluster: &Cluster,
+    args: &List,
+    kinds: &[&'static Kind],
+    query: &Query,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    rows.retain(|row| lets_through(args, row));
+    if args.stale {
+        // Freshness is worked out from the runs themselves, which no column holds.
+        let objects = cluster.all_objects(kinds, query).await?;
+        let stale: HashSet<(String, String)> = objects
+            .iter()
+            .filter(|o| verdict(context, o, None).is_stale())
+            .map(|o| (o.namespace(), o.kind.short_name(&o.name())))
+            .collect();
+        rows.retain(|row| {
+            let namespace = query
+                .namespace
+                .clone()
+                .unwrap_or_else(|| row.namespace.clone());
+            stale.contains(&(namespace, row.name.clone()))
+        });
+    }
+    if let Some(by) = args.sort_by {
+        sort(rows, by);
+    }
+    Ok(())
+}
+
+/// The table of all rows; then, with `-w`, a line for each change.
+async fn tables(
+    context: &Context,
+    cluster: &Cluster,
+    args: &List,
+    kinds: &[&'static Kind],
+    query: &Query,
+) -> Result<()> {
+    let (mut all, installed) = gather(cluster, kinds, query).await?;
+    narrowed(context, cluster, args, kinds, query, &mut all).await?;
+    if all.is_empty() {
+        none_found(context, query.namespace.as_deref());
+    }
+    context
+        .ui
+        .table(&table(&all, shape(args), context.now()), args.no_headers)?;
+    if !args.watch {
+        return Ok(());
+    }
+    let watches = installed
+        .into_iter()
+        .map(|(kind, version)| watch(context, cluster, query, args, kind, version));
+    futures::future::try_join_all(watches).await.map(|_| ())
+}
+
+/// The tables of several clusters as one. A cluster that fails is told, and keeps none back.
+async fn fleet(context: &Context, args: &List, kinds: &[&'static Kind]) -> Result<()> {
+    if !matches!(args.output, Output::Table | Output::Wide) {
+        return Err(Error::usage(
+            "several contexts are listed as a table; leave out -o",
+        ));
+    }
+    let names = if args.all_contexts {
+        contexts(&context.connection, &context.env)?
+    } else {
+        args.contexts.clone()
+    };
+    let lists = join_all(names.iter().map(|name| async move {
+        let connection = Connection {
+            context: Some(name.clone()),
+            ..context.connection.clone()
+        };
+        let cluster = Cluster::connect(&connection, &context.env).await?;
+        let query = query(&cluster, args);
+        let (mut rows, _) = gather(&cluster, kinds, &query).await?;
+        narrowed(context, &cluster, args, kinds, &query, &mut rows).await?;
+        rows.iter_mut().for_each(|row| row.context.clone_from(name));
+        Ok::<_, Error>(rows)
+    }))
+    .await;
+    let (mut all, mut failed) = (vec![], None);
+    for (name, list) in names.iter().zip(lists) {
+        match list {
+            Ok(rows) => all.extend(rows),
+            Err(error) => {
+                let first = error.message.lines().next().unwrap_or_default();
+                context.ui.note(&format!("{name}: {first}"));
+                failed.get_or_insert(error.kind);
+            }
+        }
+    }
+    if let Some(by) = args.sort_by {
+        sort(&mut all, by);
+    }
+    let shape = Shape {
+        context: true,
+        ..shape(args)
+    };
+    context
+        .ui
+        .table(&table(&all, shape, context.now()), args.no_headers)?;
+    failed.map_or(Ok(()), |kind| Err(Error::silent(kind)))
+}
+
+/// Prints the rows of each change, for ever.
+async fn watch(
+    context: &Context,
+    cluster: &Cluster,
+    query: &Query,
+    args: &List,
+    kind: &'static Kind,
+    mut version: String,
+) -> Result<()> {
+    let mut columns = vec![];
+    loop {
+        let mut events = cluster.watch_table(kind, query, &version).await?;
+        while let Some(event) = events.next().await {
+            match event? {
+                Event::Seen(change, mut part) => {
+                    // The columns come with the first event alone.
+                    if part.column_definitions.is_empty() {
+                        part.column_definitions.clone_from(&columns);
+                    } else {
+                        columns.clone_from(&part.column_definitions);
+                    }
+                    if let Some(object) = part.rows.last().and_then(|r| r.object.as_ref()) {
+                        version.clone_from(&object.metadata.resource_version);
+                    }
+                    // A row looks the same whether its object is there or has just gone.
+                    if change == Change::Deleted && !args.output_watch_events {
+                        continue;
+                    }
+                    let mut rows = rows(kind, &part);
+                    rows.retain(|row| lets_through(args, row));
+                    rows.iter_mut().for_each(|row| row.event = change.word());
+                    let text = table(&rows, shape(args), context.now());
+                    context.ui.table(&text, true)?;
+                }
+                Event::Expired => {
+                    let Some(part) = cluster.table(kind, query).await? else {
+                        return Err(cluster.none_installed(&[kind]));
+                    };
+                    version.clone_from(&part.metadata.resource_version);
+                    let mut rows = rows(kind, &part);
+                    rows.retain(|row| lets_through(args, row));
+                    context
+                        .ui
+                        .table(&table(&rows, shape(args), context.now()), true)?;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Prints the objects there are, then each change, for ever.
+async fn changes(
+    context: &Context,
+    cluster: &Cluster,
+    args: &List,
+    kinds: &[&'static Kind],
+    query: &Query,
+) -> Result<()> {
+    // Which kinds are installed: a watch of one that is not would end at once.
+    let (_, installed) = gather(cluster, kinds, query).await?;
+    let header = std::cell::Cell::new(!args.no_headers);
+    let streams = installed.into_iter().map(|(kind, _)| {
+        let header = &header;
+        async move {
+            let mut version = "0".to_owned();
+            loop {
+                let mut events = cluster.watch_objects(kind, query, &version).await?;
+                while let Some(event) = events.next().await {
+                    let Event::Seen(change, object) = event? else {
+                        "0".clone_into(&mut version);
+                        break;
+                    };
+                    version = object.metadata.resource_version.clone().unwrap_or_default();
+                    let object = Object { kind, object };
+                    let shown = change != Change::Deleted || args.output_watch_events;
+                    if shown && asked_for(context, args, &object) {
+                        let text = changed(args, change, &object, !header.replace(false))?;
+                        context.ui.out(&text)?;
+                    }
+                }
+            }
+        }
+    });
+    futures::future::try_join_all(streams)
+        .await
+        .map(|_: Vec<()>| ())
+}
+
+/// What is printed of a change.
+fn changed(args: &List, change: Change, object: &Object, no_headers: bool) -> Result<String> {
+    let Output::Print(format) = &args.output else {
+        return Ok(object.full_name() + "\n");
+    };
+    let mut value = object.to_value(args.show_managed_fields);
+    if args.output_watch_events && matches!(format, Format::Json | Format::Yaml) {
+        value = json!({ "type": change.word(), "object": value });
+    }
+    let text = output::formatted(&value, format, no_headers)?;
+    Ok(if *format == Format::Yaml {
+        format!("---\n{text}")
+    } else {
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn words_of_list() {
+        let words =
+            |text: &[&str]| wanted(&text.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let none = words(&[]).unwrap();
+        assert_eq!((none.kinds.len(), none.names.len()), (KINDS.len(), 0));
+        let kind = words(&["mbk"]).unwrap();
+        assert_eq!((kind.kinds.len(), kind.names.len()), (1, 0));
+        let both = words(&["mbk,backup"]).unwrap();
+        assert_eq!(both.kinds.len(), 2);
+        let as_get = words(&["mysqlbackup", "shop"]).unwrap();
+        assert_eq!(as_get.names[0].kind.map(|k| k.kind), Some("MysqlBackup"));
+        assert_eq!(words(&["shop", "backup/x"]).unwrap().names.len(), 2);
+        assert!(words(&["pod/x"]).is_err());
+    }
+}

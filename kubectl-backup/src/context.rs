@@ -1,0 +1,150 @@
+//! What every verb is given.
+
+use chrono::{DateTime, Utc};
+
+use crate::cli::{Change, ChangeOutput, Connection, Global};
+use crate::cluster::{Cluster, Object};
+use crate::env::Env;
+use crate::error::{Error, Kind, Result};
+use crate::ui::Ui;
+use crate::view::output::formatted;
+use crate::view::time::Zone;
+use crate::waiting::request;
+
+/// What every verb is given.
+pub(crate) struct Context {
+    /// The terminal.
+    pub(crate) ui: Ui,
+    /// Connection flags.
+    pub(crate) connection: Connection,
+    /// The environment.
+    pub(crate) env: Env,
+    /// The zone times are shown in.
+    pub(crate) zone: Zone,
+    /// What was asked of the operator and has no answer yet.
+    pub(crate) open_requests: request::OpenRequests,
+    clock: (DateTime<Utc>, tokio::time::Instant),
+}
+
+impl Context {
+    /// Puts together what `main` read.
+    ///
+    /// # Errors
+    /// An unknown zone.
+    pub(crate) fn new(
+        global: Global,
+        connection: Connection,
+        env: Env,
+        now: DateTime<Utc>,
+    ) -> Result<Self> {
+        let zone = match (&global.tz, global.utc, global.local) {
+            (Some(name), ..) => Zone::Named(
+                crds::schedule::parse_zone(name).map_err(|e| Error::usage(format!("--tz: {e}")))?,
+            ),
+            (None, true, _) => Zone::Utc,
+            (None, _, true) => Zone::Local,
+            _ => Zone::Schedule,
+        };
+        Ok(Self {
+            ui: Ui::new(&global, &env),
+            connection,
+            env,
+            zone,
+            open_requests: request::OpenRequests::default(),
+            clock: (now, tokio::time::Instant::now()),
+        })
+    }
+
+    /// Now: the instant `main` read, and what has passed since.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        let passed = self.clock.1.elapsed();
+        self.clock.0 + chrono::Duration::from_std(passed).unwrap_or_default()
+    }
+
+    /// A connection to the cluster the flags name.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration.
+    pub(crate) async fn cluster(&self) -> Result<Cluster> {
+        Cluster::connect(&self.connection, &self.env).await
+    }
+
+    /// Tells the outcome of a change: `kind.group/name <what>`, or the object.
+    ///
+    /// # Errors
+    /// A closed pipe.
+    pub(crate) fn changed(&self, object: &Object, what: &str, change: &Change) -> Result<()> {
+        match &change.output {
+            Some(ChangeOutput::Name) => self.ui.line(&object.full_name()),
+            Some(ChangeOutput::Print(format)) => {
+                let value = object.to_value(false);
+                self.ui.out(&formatted(&value, format, false)?)
+            }
+            None => {
+                let suffix = match change.dry_run {
+                    crate::cli::DryRun::None => "",
+                    crate::cli::DryRun::Client => " (dry run)",
+                    crate::cli::DryRun::Server => " (server dry run)",
+                };
+                self.ui
+                    .line(&format!("{} {what}{suffix}", object.full_name()))
+            }
+        }
+    }
+}
+
+/// Ends when the user or the system asks the program to end.
+pub(crate) async fn interrupted() -> Kind {
+    let interrupt = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            return tokio::select! {
+                _ = interrupt => Kind::Interrupted,
+                _ = terminate.recv() => Kind::Terminated,
+            };
+        }
+    }
+    let _ = interrupt.await;
+    Kind::Interrupted
+}
+
+/// Tells each failure as it comes and keeps the first one's exit status: the others still get
+/// done what was asked of them.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    first: Option<Kind>,
+    changed: usize,
+    unchanged: usize,
+}
+
+impl Tally {
+    /// Counts an outcome; a failure is told at once.
+    pub(crate) fn add(&mut self, context: &Context, outcome: Result<bool>) -> Result<()> {
+        match outcome {
+            Ok(true) => self.changed += 1,
+            Ok(false) => self.unchanged += 1,
+            // Nobody reads on: no use in going on.
+            Err(error) if matches!(error.kind, Kind::BrokenPipe | Kind::Interrupted) => {
+                return Err(error);
+            }
+            Err(error) => {
+                context.ui.error(&error);
+                self.first.get_or_insert(error.kind);
+            }
+        }
+        Ok(())
+    }
+
+    /// The exit status of all together.
+    pub(crate) fn end(self, change: &Change) -> Result<()> {
+        match self.first {
+            Some(kind) => Err(Error::silent(kind)),
+            None if change.error_unchanged && self.changed == 0 && self.unchanged > 0 => {
+                Err(Error::silent(Kind::Unchanged))
+            }
+            None => Ok(()),
+        }
+    }
+}
