@@ -3,29 +3,16 @@
 use std::io::Read;
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
 
 use crate::codec;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::manifest::{self, Manifest};
-use crate::pipeline::Stored;
 use crate::retention::Owner;
 use crate::retention::dumps::{self, Dump};
-use crate::run::Context;
+use crate::settings::options::Choice;
 use crate::store::Store;
-use crate::verify;
-
-/// Which artefact is meant; nothing set means the newest.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Choice {
-    /// Its key below the destination's root.
-    pub key: Option<String>,
-    /// Name of its run.
-    pub run: Option<String>,
-    /// The newest whose run started at or before this RFC 3339 instant.
-    pub at: Option<String>,
-}
+use crate::verify::{self, Stored};
 
 /// The manifest of the chosen artefact.
 ///

@@ -11,19 +11,21 @@ use std::time::Duration;
 use crds::mysql_backup::CompressionType;
 use crds::run::Artefact;
 
+use crate::clock::duration;
 use crate::connect::{self, Connection};
+use crate::context::Context;
+use crate::dump_reader::{DumpReader, Summary};
 use crate::failure::Failure;
-use crate::leftovers::{self, Place};
 use crate::manifest::{self, Manifest, ServerIdentity};
-use crate::pipeline::{self, Raw, Stored};
+use crate::pipeline::{self, Raw};
 use crate::report::Ticker;
 use crate::retention::dumps::Dumps;
 use crate::retention::{self, For};
-use crate::run::{Context, duration};
 use crate::settings::{self, Identity, Source};
 use crate::source::{self, Asked, Client, Dump, DumpPlan, OptionFile, Server};
-use crate::store::{ARCHIVED, Attempt, Claim, Condition, Note, Store, Upload};
-use crate::verify;
+use crate::store::leftovers::{self, Place};
+use crate::store::{ARCHIVED, Attempt, Claim, Note, Store, Upload, read_back, warn_of_condition};
+use crate::verify::{self, Stored};
 
 /// A pause of the store from which on it is to blame that the server hung up.
 const STORE_PAUSED: Duration = Duration::from_secs(30);
@@ -93,7 +95,12 @@ pub fn clean(context: &Context, store: &dyn Store, all: bool) -> Result<u64, Fai
         path: identity.directory(),
         all,
     };
-    let removed = leftovers::clean(context, store, &place, all)?;
+    let removed = leftovers::clean(
+        store,
+        (&context.attempt(), context.clock.elapsed()),
+        &place,
+        all,
+    )?;
     if !all && !removed.manifests.is_empty() {
         context.reporter.warn(&format!(
             "{} without their artefacts were removed, as a prune that was ended half-way leaves them: {}",
@@ -199,7 +206,7 @@ fn claim_key(
         token: String::new(),
     };
     let claim = Claim::take(store, &context.attempt(), directory, note, false)?;
-    warn_of_condition(context, store.as_ref(), claim.condition());
+    warn_of_condition(&context.reporter, store.as_ref(), claim.condition());
     let manifest = Manifest::key_of(&usual);
     let taken = store
         .list(directory)?
@@ -219,22 +226,6 @@ fn own_key(usual: &str, attempt: &Attempt) -> String {
     settings::apart(usual, &tag)
 }
 
-/// Says, once a run and store, that the store makes nothing of «only if nothing is there».
-pub fn warn_of_condition(context: &Context, store: &dyn Store, condition: Condition) {
-    let what = match condition {
-        Condition::Kept => return,
-        Condition::Ignored => "ignores If-None-Match and writes over what is there",
-        Condition::Refused => "refuses requests with If-None-Match",
-    };
-    let text = format!(
-        "{} {what}: the runner looks itself before it completes an artefact, and attempts of one run keep apart by claims; writers that are not the runner's may still meet it there",
-        store.describe()
-    );
-    if !context.reporter.snapshot().warnings.contains(&text) {
-        context.reporter.warn(&text);
-    }
-}
-
 /// Bytes to expect of an artefact by the server's estimate of its data: uncompressed, text is
 /// longer than what it says, binary columns twice as long.
 fn expected(estimate: u64, compression: CompressionType) -> u64 {
@@ -252,13 +243,13 @@ fn deliver(
     store: &dyn Store,
     (upload, claim): (&mut dyn Upload, &Claim),
     key: &str,
-    (raw, stored): (Raw, Stored),
+    (raw, stored): (Raw<Summary>, Stored),
 ) -> Result<Manifest, Failure> {
     context.reporter.phase("Storing");
     upload.close()?;
     context.check()?;
     context.reporter.phase("ReadingBack");
-    let read_back = verify::read_back(&context.reporter, upload, key, &stored)?;
+    let read_back = read_back(&context.reporter, upload, key, &stored)?;
     context.check()?;
     let directory = context.settings.identity.directory();
     if let Some(other) = stored_before(context, store, &directory)? {
@@ -341,7 +332,7 @@ fn dump(
     source: &Source,
     connected: &Connected,
     upload: &mut dyn Upload,
-) -> Result<(Raw, Stored), Failure> {
+) -> Result<(Raw<Summary>, Stored), Failure> {
     let settings = &context.settings;
     context.reporter.phase("Dumping");
     let (dump, output) = Dump::start(
@@ -352,9 +343,10 @@ fn dump(
     )?;
     let streamed = pipeline::run(
         output,
+        DumpReader::default(),
         settings.compression,
         &settings.recipients,
-        upload,
+        &mut |bytes| upload.write(bytes),
         &context.reporter.counters,
         &|| dump.terminate(),
     );
@@ -376,7 +368,7 @@ fn dump(
         bare: None,
         tables: &[],
     };
-    source::check(&name, raw.bytes, &raw.summary, &asked, |tables| {
+    source::check(&name, raw.bytes, &raw.seen, &asked, |tables| {
         connected.connection.still_there(context, source, tables)
     })?;
     for remark in source::remarks(&name, &ended) {
@@ -405,7 +397,7 @@ fn describe(
     context: &Context,
     connected: &Connected,
     key: &str,
-    raw: Raw,
+    raw: Raw<Summary>,
     stored: &Stored,
 ) -> Manifest {
     let settings = &context.settings;
@@ -437,7 +429,7 @@ fn describe(
         stored_sha256: stored.sha256.clone(),
         read_back: true,
         server: if version.is_empty() {
-            raw.summary.server_version
+            raw.seen.server_version
         } else {
             version
         },
@@ -445,14 +437,14 @@ fn describe(
         client: connected.client.version.clone(),
         arguments: connected.plan.args.clone(),
         partial: connected.plan.partial.clone(),
-        position: raw.summary.position,
-        databases: raw.summary.databases,
-        tables: raw.summary.tables,
-        views: raw.summary.views,
-        triggers: raw.summary.triggers,
-        routines: raw.summary.routines,
-        events: raw.summary.events,
-        sequences: raw.summary.sequences,
+        position: raw.seen.position,
+        databases: raw.seen.databases,
+        tables: raw.seen.tables,
+        views: raw.seen.views,
+        triggers: raw.seen.triggers,
+        routines: raw.seen.routines,
+        events: raw.seen.events,
+        sequences: raw.seen.sequences,
         warnings: context.reporter.snapshot().warnings,
     }
 }

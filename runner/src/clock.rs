@@ -31,3 +31,19 @@ impl Clock {
             .unwrap_or(self.started)
     }
 }
+
+/// `1h2m3s`, parts that are zero left out.
+pub fn duration(duration: Duration) -> String {
+    let total = duration.as_secs();
+    let (h, m, s) = (total / 3600, total / 60 % 60, total % 60);
+    let mut text = String::new();
+    for (n, unit) in [(h, "h"), (m, "m")] {
+        if n > 0 {
+            text.push_str(&format!("{n}{unit}"));
+        }
+    }
+    if s > 0 || text.is_empty() {
+        text.push_str(&format!("{s}s"));
+    }
+    text
+}

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use crds::mysql_backup::TlsMode;
 
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::run::Context;
 use crate::settings::Source;
 use crate::source::{self, Client, Clients, Flavour, OptionFile, Server};
 

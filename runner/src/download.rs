@@ -13,12 +13,13 @@ use crds::mysql_backup::CompressionType;
 use crds::report::exit;
 use sha2::{Digest, Sha256};
 
-use crate::artefacts::{self, Choice};
+use crate::artefacts;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::family;
 use crate::manifest::Manifest;
-use crate::pipeline::{Stored, hex};
-use crate::run::Context;
+use crate::settings::options::Wanted;
+use crate::verify::{Open, Stored, hex};
 
 const BUFFER: usize = 256 * 1024;
 
@@ -30,23 +31,6 @@ pub enum Asked {
     /// Send an artefact.
     Send(Wanted),
 }
-
-/// Which artefact, and how.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// Which one.
-    pub choice: Choice,
-    /// First byte that is sent.
-    pub offset: u64,
-    /// The stored bytes.
-    pub raw: bool,
-    /// Length and SHA-256 of what an archive's tar was before.
-    pub expect: Option<Stored>,
-    head: bool,
-}
-
-/// Begins to read what is sent.
-pub type Open<'a> = Box<dyn FnOnce() -> Result<Box<dyn Read + Send>, Failure> + 'a>;
 
 /// Reads the command line; `None` if it is not about downloads.
 ///

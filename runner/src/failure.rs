@@ -85,4 +85,24 @@ impl Failure {
     pub fn other(reason: &'static str, message: impl Into<String>) -> Self {
         Self::new(exit::FAILED, reason, message)
     }
+
+    /// A target that is not free: a restore into it needs consent.
+    pub fn occupied(reason: &'static str, text: &str) -> Self {
+        Self::new(
+            exit::SETTINGS,
+            reason,
+            format!("{text}; to go on nevertheless, set overwrite"),
+        )
+    }
+
+    /// All failures as one: the first one's code, everybody's words.
+    pub fn all(failures: Vec<Self>) -> Self {
+        failures
+            .into_iter()
+            .reduce(|a, b| Self {
+                message: format!("{}; {}", a.message, b.message),
+                ..a
+            })
+            .unwrap_or_else(|| Self::settings("there is no storage"))
+    }
 }

@@ -1,42 +1,14 @@
 //! The actions that make no backup: List, Prune, Probe, and Verify by checksum.
 
 use crds::run::{Artefact, Verification};
-use serde::Deserialize;
 
-use crate::artefacts::{self, Choice};
+use crate::artefacts;
 use crate::backup;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::manifest::{self, Manifest};
-use crate::retention::{self, Asked, For, Outcome, dumps};
-use crate::run::Context;
+use crate::retention::{self, dumps};
 use crate::tell;
-
-/// Options of these actions, as `crds::request::Options` words them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Options {
-    /// Verify: which artefact.
-    #[serde(flatten)]
-    pub choice: Choice,
-    /// Prune: every artefact of the object.
-    pub all: bool,
-    /// Prune: remove nothing.
-    pub dry_run: bool,
-    /// Verify: Checksum or Restore.
-    pub mode: Option<String>,
-}
-
-/// The options of this run.
-///
-/// # Errors
-/// They are not of this form.
-pub fn options(context: &Context) -> Result<Options, Failure> {
-    let value = &context.settings.options;
-    if value.is_null() {
-        return Ok(Options::default());
-    }
-    Options::deserialize(value).map_err(|e| Failure::settings(format!("options: {e}")))
-}
 
 /// One log line for each artefact of the object, oldest first, with `"event":"artefact"`. Manifests
 /// are read one at a time: none is kept.
@@ -103,12 +75,12 @@ fn artefact(m: &Manifest) -> Artefact {
 /// # Errors
 /// The store refuses.
 pub fn prune(context: &Context) -> Result<(), Failure> {
-    let options = options(context)?;
+    let options = context.settings.options()?;
     let store = context.open_store()?;
     context.reporter.phase("Pruning");
     let rules = context.settings.retention.clone().unwrap_or_default();
     let mut stored = dumps::Dumps::new(context, store.as_ref());
-    let outcome = retention::apply(context, &mut stored, &asked(&options, &rules))?;
+    let outcome = retention::apply(context, &mut stored, &retention::asked(&options, &rules))?;
     if options.all && !options.dry_run && outcome.stopped.is_none() {
         let directory = context.settings.identity.directory();
         tell::forget(store.as_ref(), &directory)?;
@@ -116,42 +88,8 @@ pub fn prune(context: &Context) -> Result<(), Failure> {
         backup::clean(context, store.as_ref(), true)?;
     }
     let what = format!("artefacts {{}} in {}", store.describe());
-    report_pruned(context, &options, &outcome, &what);
+    retention::report_pruned(context, &options, &outcome, &what);
     outcome.stopped.map_or(Ok(()), Err)
-}
-
-/// What these options of a Prune ask of retention.
-pub(crate) fn asked<'a>(options: &Options, rules: &'a crds::mysql_backup::Retention) -> Asked<'a> {
-    Asked {
-        what: if options.all {
-            For::Everything
-        } else {
-            For::Rules
-        },
-        rules,
-        dry_run: options.dry_run,
-        prefix: "",
-        storage: None,
-    }
-}
-
-/// The report of a Prune; `{}` of `what` becomes what was done.
-pub(crate) fn report_pruned(context: &Context, options: &Options, outcome: &Outcome, what: &str) {
-    let verb = if options.dry_run {
-        "would be removed"
-    } else {
-        "removed"
-    };
-    let message = format!(
-        "{} of {} {}",
-        outcome.gone,
-        outcome.of,
-        what.replace("{}", verb)
-    );
-    context.reporter.update(|r| {
-        r.message = message;
-        r.pruned = Some(if options.dry_run { 0 } else { outcome.gone });
-    });
 }
 
 /// Logs in to the source and writes, reads and removes a small object at the destination.
@@ -194,7 +132,7 @@ pub fn probe(context: &Context) -> Result<(), Failure> {
 /// # Errors
 /// It differs, is gone, or the store refuses.
 pub fn verify(context: &Context) -> Result<(), Failure> {
-    let options = options(context)?;
+    let options = context.settings.options()?;
     let store = context.open_store()?;
     context.reporter.phase("ReadingBack");
     let manifest = artefacts::choose(context, store.as_ref(), &options.choice)?;

@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering;
 
 use sha2::{Digest, Sha256};
 
+use crate::context::Context;
 use crate::dump_reader::{DumpReader, Summary};
 use crate::failure::Failure;
-use crate::pipeline::hex;
 use crate::report::Ticker;
-use crate::run::Context;
 use crate::source::{Client, Dump, Ended};
 use crate::sql::{Script, Wish};
+use crate::verify::hex;
 
 mod heard;
 

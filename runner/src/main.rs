@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use runner::cancel::Cancel;
 use runner::clock::Clock;
+use runner::context::Context;
 use runner::family::client;
 use runner::report::Reporter;
-use runner::run::{Context, supervise};
+use runner::run::supervise;
 use runner::scrub::Gate;
 use runner::settings::{Environment, Settings, termination_log};
 

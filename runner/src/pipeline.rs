@@ -3,7 +3,7 @@
 //! that memory is the chunks' and a slow store holds the client back.
 
 use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,9 @@ use crds::mysql_backup::Compression;
 use sha2::{Digest, Sha256};
 
 use crate::codec::Encoder;
-use crate::dump_reader::{DumpReader, Summary};
 use crate::failure::Failure;
-use crate::stall::Longest;
-use crate::store::Upload;
+use crate::report::Counters;
+use crate::verify::{Stored, hex};
 
 /// Bytes of a chunk.
 const CHUNK: usize = 256 * 1024;
@@ -33,78 +32,75 @@ const SHORT: usize = 64 * 1024;
 /// A client that writes 150 MB a second fills 64 KiB in it, the smallest of pipes.
 const NAP: Duration = Duration::from_micros(300);
 
-/// Bytes that went by, for progress.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Bytes of the dump.
-    pub raw: AtomicU64,
-    /// Bytes stored.
-    pub stored: AtomicU64,
-    /// The longest that the store took for what it was given at once.
-    pub store_wait: Longest,
+/// Stores the next bytes.
+pub type Storing<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Failure>;
+
+/// Looks at the bytes as they come in.
+pub trait Observer: Send {
+    /// What it saw.
+    type Seen: Send;
+
+    /// The next bytes.
+    fn feed(&mut self, chunk: &[u8]);
+
+    /// The end.
+    fn finish(self) -> Self::Seen;
 }
 
 /// What came in.
 #[derive(Debug)]
-pub struct Raw {
+pub struct Raw<S> {
     /// Bytes.
     pub bytes: u64,
     /// SHA-256, hex.
     pub sha256: String,
-    /// What the dump's text says.
-    pub summary: Summary,
+    /// What its observer saw.
+    pub seen: S,
 }
 
-/// What went out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
-    /// Bytes.
-    pub bytes: u64,
-    /// SHA-256, hex.
-    pub sha256: String,
-}
-
-/// Streams `input` into `upload`. `abort` is called when the store fails, so that a silent client
-/// does not hold the reading thread.
+/// Streams `input` past `observer` to `write`, which stores the next bytes. `abort` is called when
+/// that fails, so that a silent client does not hold the reading thread.
 ///
 /// # Errors
 /// The store's failure, or else that of reading the client.
-pub fn run(
+pub fn run<O: Observer>(
     input: impl Read + Send,
+    observer: O,
     compression: Compression,
     recipients: &[String],
-    upload: &mut dyn Upload,
+    write: Storing<'_>,
     counters: &Counters,
     abort: &dyn Fn(),
-) -> Result<(Raw, Stored), Failure> {
+) -> Result<(Raw<O::Seen>, Stored), Failure> {
     run_with(
-        input,
+        (input, observer),
         compression,
         recipients,
-        upload,
+        write,
         counters,
         abort,
         PATIENCE,
     )
 }
 
-fn run_with(
-    input: impl Read + Send,
+fn run_with<O: Observer>(
+    (input, observer): (impl Read + Send, O),
     compression: Compression,
     recipients: &[String],
-    upload: &mut dyn Upload,
+    write: Storing<'_>,
     counters: &Counters,
     abort: &dyn Fn(),
     patience: Duration,
-) -> Result<(Raw, Stored), Failure> {
+) -> Result<(Raw<O::Seen>, Stored), Failure> {
     let (full, chunks) = sync_channel(CHUNKS + MOST);
     let (empty, spare) = sync_channel(CHUNKS);
     for _ in 0..CHUNKS {
         let _ = empty.send(Vec::with_capacity(CHUNK));
     }
     std::thread::scope(|scope| {
-        let reader = scope.spawn(move || read(input, &full, &spare, counters, patience));
-        let stored = store(chunks, empty, compression, recipients, upload, counters);
+        let reader =
+            scope.spawn(move || read((input, observer), &full, &spare, counters, patience));
+        let stored = store(chunks, empty, compression, recipients, write, counters);
         if stored.is_err() {
             abort();
         }
@@ -122,15 +118,14 @@ fn run_with(
     })
 }
 
-fn read(
-    mut input: impl Read,
+fn read<O: Observer>(
+    (mut input, mut observer): (impl Read, O),
     full: &SyncSender<Vec<u8>>,
     spare: &Receiver<Vec<u8>>,
     counters: &Counters,
     patience: Duration,
-) -> io::Result<Raw> {
+) -> io::Result<Raw<O::Seen>> {
     let mut hash = Sha256::new();
-    let mut reader = DumpReader::default();
     let mut bytes = 0;
     let (mut more, mut made) = (0, 0);
     loop {
@@ -153,7 +148,7 @@ fn read(
             break;
         }
         hash.update(&chunk);
-        reader.feed(&chunk);
+        observer.feed(&chunk);
         bytes += n as u64;
         counters.raw.store(bytes, Ordering::Relaxed);
         if full.send(chunk).is_err() {
@@ -163,7 +158,7 @@ fn read(
     Ok(Raw {
         bytes,
         sha256: hex(&hash.finalize()),
-        summary: reader.finish(),
+        seen: observer.finish(),
     })
 }
 
@@ -195,11 +190,11 @@ fn store(
     empty: SyncSender<Vec<u8>>,
     compression: Compression,
     recipients: &[String],
-    upload: &mut dyn Upload,
+    write: Storing<'_>,
     counters: &Counters,
 ) -> Result<Stored, Failure> {
     let sink = Sink {
-        upload,
+        write,
         hash: Sha256::new(),
         bytes: 0,
         counters,
@@ -228,7 +223,7 @@ fn store(
 }
 
 struct Sink<'a> {
-    upload: &'a mut dyn Upload,
+    write: Storing<'a>,
     hash: Sha256,
     bytes: u64,
     counters: &'a Counters,
@@ -237,7 +232,7 @@ struct Sink<'a> {
 impl Write for Sink<'_> {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         let begun = Instant::now();
-        let written = self.upload.write(data);
+        let written = (self.write)(data);
         self.counters.store_wait.note(begun.elapsed());
         written.map_err(io::Error::other)?;
         self.hash.update(data);
@@ -251,43 +246,21 @@ impl Write for Sink<'_> {
     }
 }
 
-/// Lower-case hex.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    /// Takes its first bytes late.
-    struct Pausing {
-        pause: Duration,
-        bytes: u64,
-    }
+    /// Counts nothing.
+    struct Blind;
 
-    impl Upload for Pausing {
-        fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
-            if self.bytes == 0 {
-                std::thread::park_timeout(self.pause);
-            }
-            self.bytes += data.len() as u64;
-            Ok(())
-        }
+    impl Observer for Blind {
+        type Seen = ();
 
-        fn close(&mut self) -> Result<(), Failure> {
-            Ok(())
-        }
+        fn feed(&mut self, _chunk: &[u8]) {}
 
-        fn read_back(&self) -> Result<Box<dyn Read + Send>, Failure> {
-            Err(Failure::store("NotReadBack", "nothing is kept"))
-        }
-
-        fn publish(&mut self) -> Result<bool, Failure> {
-            Ok(true)
-        }
+        fn finish(self) {}
     }
 
     /// As a server does with net_write_timeout: it gives up when nothing is taken for two seconds.
@@ -304,9 +277,14 @@ mod tests {
             }
             io::Result::Ok(400 * 64 * 1024)
         });
-        let mut upload = Pausing {
-            pause: Duration::from_secs(5),
-            bytes: 0,
+        // It takes its first bytes late.
+        let mut taken = 0;
+        let mut pausing = |data: &[u8]| {
+            if taken == 0 {
+                std::thread::park_timeout(Duration::from_secs(5));
+            }
+            taken += data.len() as u64;
+            Ok(())
         };
         let counters = Counters::default();
         let none = Compression {
@@ -314,10 +292,11 @@ mod tests {
             ..Compression::default()
         };
         let patience = Duration::from_millis(500);
-        let streamed = run_with(client, none, &[], &mut upload, &counters, &|| {}, patience);
+        let (input, write) = ((client, Blind), &mut pausing);
+        let streamed = run_with(input, none, &[], write, &counters, &|| {}, patience);
         let sent: u64 = sent.join().unwrap().expect("the server gave up");
         let (raw, stored) = streamed.unwrap();
-        assert_eq!((raw.bytes, stored.bytes, upload.bytes), (sent, sent, sent));
+        assert_eq!((raw.bytes, stored.bytes, taken), (sent, sent, sent));
         assert!(counters.store_wait.get() >= Duration::from_secs(5));
     }
 }

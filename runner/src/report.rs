@@ -12,11 +12,22 @@ use crds::report::{Endpoint, EndpointKind, Report};
 
 use crate::clock::Clock;
 use crate::failure::Failure;
-use crate::pipeline::Counters;
 use crate::scrub::Scrub;
+use crate::stall::Longest;
 
 /// A progress line at least every so often.
 const EVERY: Duration = Duration::from_secs(10);
+
+/// Bytes that went by, for progress.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Bytes of the dump.
+    pub raw: AtomicU64,
+    /// Bytes stored.
+    pub stored: AtomicU64,
+    /// The longest that the store took for what it was given at once.
+    pub store_wait: Longest,
+}
 
 /// Holds the report and writes it where it belongs.
 pub struct Reporter {

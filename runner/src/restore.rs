@@ -15,50 +15,23 @@ mod look;
 pub(crate) mod target;
 mod words;
 
-use crds::report::exit;
-use crds::restore::Definers;
 use crds::run::Artefact;
-use serde::Deserialize;
 
-use crate::artefacts::{self, Choice};
+use crate::artefacts;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::manifest::Manifest;
-use crate::run::Context;
 use crate::source;
 use crate::sql::Wish;
 
 use target::{DefinersWish, Plan, Target};
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Options {
-    #[serde(flatten)]
-    choice: Choice,
-    database: Option<String>,
-    definers: Option<Definers>,
-    definer: Option<String>,
-    overwrite: bool,
-    dry_run: bool,
-}
-
-/// True if the options ask for a restore.
-pub fn asked(context: &Context) -> bool {
-    context.settings.options.get("restore").is_some()
-}
 
 /// Restores.
 ///
 /// # Errors
 /// The artefact differs from its manifest, the target is not free, or the server refuses.
 pub fn run(context: &Context) -> Result<(), Failure> {
-    let options = context
-        .settings
-        .options
-        .get("restore")
-        .cloned()
-        .unwrap_or_default();
-    let options = Options::deserialize(options)
-        .map_err(|e| Failure::settings(format!("options.restore: {e}")))?;
+    let options = context.settings.restore()?;
     let source = context.settings.source()?;
     let definers = DefinersWish {
         choice: options.definers,
@@ -161,13 +134,4 @@ fn names(manifest: &Manifest, database: Option<&str>) -> Result<Vec<String>, Fai
             manifest.databases.join(", ")
         ))),
     }
-}
-
-/// The failure of a restore that needs consent.
-pub(crate) fn occupied(reason: &'static str, text: &str) -> Failure {
-    Failure::new(
-        exit::SETTINGS,
-        reason,
-        format!("{text}; to go on nevertheless, set overwrite"),
-    )
 }

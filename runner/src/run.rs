@@ -1,7 +1,7 @@
 //! One run from settings to exit code: the work on a blocking thread, the time limit and signals
 //! beside it, then the notice and the report.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crds::report::exit;
@@ -9,102 +9,18 @@ use crds::request::Action;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::backup;
-use crate::cancel::{self, Cancel, Cause};
-use crate::clock::Clock;
+use crate::cancel::Cause;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::family;
 use crate::inspect;
-use crate::report::Reporter;
 use crate::restore;
-use crate::scrub::Scrub;
-use crate::settings::{Destination, Settings};
-use crate::store::{self, Attempt, Store, VolumeStore};
 use crate::tell;
 
 /// A client has so long between SIGTERM and SIGKILL.
 const TERM_TO_KILL: Duration = Duration::from_secs(5);
 /// After SIGKILL the run has so long to clean up before it is left behind.
 const KILL_TO_LEAVE: Duration = Duration::from_secs(10);
-
-/// What all parts of a run share.
-pub struct Context {
-    /// What to do.
-    pub settings: Settings,
-    /// Ends the run early.
-    pub cancel: Cancel,
-    /// What the run says of itself.
-    pub reporter: Arc<Reporter>,
-    /// Keeps secrets in.
-    pub scrub: Arc<Scrub>,
-    /// Now.
-    pub clock: Clock,
-    /// Another one for each start of the program.
-    pub nonce: String,
-    /// The destination, once it is open.
-    pub store: OnceLock<Arc<dyn Store>>,
-}
-
-impl Context {
-    /// The run may go on.
-    ///
-    /// # Errors
-    /// The time limit ran out or a signal came.
-    pub fn check(&self) -> Result<(), Failure> {
-        match self.cancel.cause() {
-            None => Ok(()),
-            Some(cause) => Err(self.cancelled(cause)),
-        }
-    }
-
-    /// Opens the destination and remembers it.
-    ///
-    /// # Errors
-    /// It can't be used.
-    pub fn open_store(&self) -> Result<Arc<dyn Store>, Failure> {
-        let store: Arc<dyn Store> = match self.settings.destination()? {
-            Destination::Volume(path) => Arc::new(VolumeStore::open(path, self.attempt())?),
-            Destination::S3(s3) => store::bucket(s3, self.attempt())?,
-            Destination::Storage(storage) => family::destination(self, storage)?,
-        };
-        Ok(Arc::clone(self.store.get_or_init(|| store)))
-    }
-
-    /// Whose temporaries are those of this start of the program.
-    pub fn attempt(&self) -> Attempt {
-        Attempt {
-            run: self.settings.identity.run.clone(),
-            pod: self.settings.identity.pod.clone(),
-            nonce: self.nonce.clone(),
-        }
-    }
-
-    fn cancelled(&self, cause: Cause) -> Failure {
-        let report = self.reporter.snapshot();
-        let phase = &report.phase;
-        let restore = restore::asked(self);
-        let stored: Vec<&str> = report.artefacts.iter().map(|a| a.key.as_str()).collect();
-        let left = self
-            .reporter
-            .left()
-            .unwrap_or_else(|| cancel::left_behind(self.settings.action, restore, phase, &stored));
-        match cause {
-            Cause::Timeout => Failure::new(
-                exit::TIMEOUT,
-                "Timeout",
-                format!(
-                    "timeout: not finished within {} (phase {phase}); {left}; look for locks and a slow network or volume, or raise TIMEOUT (activeDeadlineSeconds)",
-                    duration(self.settings.timeout.unwrap_or_default())
-                ),
-            ),
-            Cause::Terminated => Failure::other(
-                "Terminated",
-                format!(
-                    "the pod was asked to end (SIGTERM) in phase {phase}: it was deleted, evicted or preempted; {left}"
-                ),
-            ),
-        }
-    }
-}
 
 /// Runs to the end and gives the exit code.
 pub async fn supervise(context: Arc<Context>) -> i32 {
@@ -202,10 +118,10 @@ fn act(context: &Context) -> Result<(), Failure> {
         return family::act(context, family);
     }
     match context.settings.action {
-        Action::Backup if !restore::asked(context) => backup::run(context),
+        Action::Backup if !context.settings.asks_for_restore() => backup::run(context),
         action => {
             context.settings.check()?;
-            if restore::asked(context) {
+            if context.settings.asks_for_restore() {
                 return restore::run(context);
             }
             match action {
@@ -223,20 +139,4 @@ fn act(context: &Context) -> Result<(), Failure> {
             }
         }
     }
-}
-
-/// `1h2m3s`, parts that are zero left out.
-pub fn duration(duration: Duration) -> String {
-    let total = duration.as_secs();
-    let (h, m, s) = (total / 3600, total / 60 % 60, total % 60);
-    let mut text = String::new();
-    for (n, unit) in [(h, "h"), (m, "m")] {
-        if n > 0 {
-            text.push_str(&format!("{n}{unit}"));
-        }
-    }
-    if s > 0 || text.is_empty() {
-        text.push_str(&format!("{s}s"));
-    }
-    text
 }

@@ -14,12 +14,12 @@ use crds::report::exit;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::artefacts;
+use crate::context::Context;
 use crate::dump_reader::{DumpReader, Summary, Table};
 use crate::failure::Failure;
 use crate::load::{self, Loaded};
 use crate::manifest::Manifest;
 use crate::restore;
-use crate::run::Context;
 use crate::source::{self, Client, Clients, Dump, Ended, Flavour};
 use crate::store::Store;
 

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::clock::duration;
 use crate::failure::Failure;
-use crate::run::duration;
 
 /// A client may be silent for so long where the user does not say otherwise (IDLE_TIMEOUT).
 pub const IDLE: Duration = Duration::from_secs(5 * 60);

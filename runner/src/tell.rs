@@ -13,9 +13,11 @@ use crds::request::Action;
 use crds::run::RunNotice;
 use serde_json::{Value, json};
 
+use crate::clock::duration;
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::notify::{self, Notice, Receiver, Untold};
-use crate::run::{Context, duration};
+use crate::notify::{self, Notice, Untold};
+use crate::settings::Receiver;
 use crate::store::{self, Store};
 
 /// Beside an object's artefacts while its newest run failed; holds that run's name.

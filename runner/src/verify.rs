@@ -1,16 +1,30 @@
-//! Reads stored objects back and compares length and SHA-256.
+//! Length and SHA-256 of what is stored, and whether what is read back has them.
 
 use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
-use crate::pipeline::{Stored, hex};
-use crate::report::Reporter;
-use crate::store::{ARCHIVED, Upload};
 
 /// Bytes of a read.
 pub const BUFFER: usize = 256 * 1024;
+
+/// What went out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Bytes.
+    pub bytes: u64,
+    /// SHA-256, hex.
+    pub sha256: String,
+}
+
+/// Lower-case hex.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Begins to read something.
+pub type Open<'a> = Box<dyn FnOnce() -> Result<Box<dyn Read + Send>, Failure> + 'a>;
 
 /// Length and SHA-256 of what was read so far.
 #[derive(Default)]
@@ -99,30 +113,6 @@ pub fn equal(key: &str, read: io::Result<Stored>, sent: &Stored) -> Result<(), F
         ));
     }
     Ok(())
-}
-
-/// Reads what was closed back; true if it is what was sent. Only where the store itself says that it
-/// has the object in an archive class, which it gives to nobody yet, its length must do: then it is
-/// false, and the run is never called read back.
-///
-/// # Errors
-/// It differs, or can't be read for another reason.
-pub fn read_back(
-    reporter: &Reporter,
-    upload: &mut dyn Upload,
-    key: &str,
-    sent: &Stored,
-) -> Result<bool, Failure> {
-    match equal(key, upload.measure(), sent) {
-        Err(e) if e.reason == ARCHIVED && upload.stored_size() == Some(sent.bytes) => {
-            reporter.warn(&format!(
-                "{key} was stored with its full length but could not be read back: {e}"
-            ));
-            reporter.update(|r| "NotReadBack".clone_into(&mut r.reason));
-            Ok(false)
-        }
-        other => other.map(|()| true),
-    }
 }
 
 #[cfg(test)]

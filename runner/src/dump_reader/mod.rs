@@ -20,6 +20,8 @@ use std::collections::HashMap;
 use memchr::{memchr, memchr3};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
+use crate::pipeline::Observer;
+
 pub use summary::{Summary, Table};
 use syntax::{NAME, Syntax};
 
@@ -406,5 +408,17 @@ impl DumpReader {
         });
         self.index.insert(key, index);
         index
+    }
+}
+
+impl Observer for DumpReader {
+    type Seen = Summary;
+
+    fn feed(&mut self, chunk: &[u8]) {
+        Self::feed(self, chunk);
+    }
+
+    fn finish(self) -> Summary {
+        Self::finish(self)
     }
 }

@@ -8,16 +8,15 @@ use crds::run::{Artefact, Verification};
 
 use super::open::{self, Closed};
 use super::retention;
-use super::settings::Family;
 use super::state::{self, Record};
 use super::storages::{self, Delivered, Target};
 use super::trial;
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::inspect::{self, Options};
-use crate::pipeline::Stored;
-use crate::retention::{Facts, Outcome, note, refutes};
-use crate::run::Context;
-use crate::verify;
+use crate::retention::{Facts, Outcome, asked, note, refutes, report_pruned};
+use crate::settings::options::{Choice, Options};
+use crate::settings::plan::Family;
+use crate::verify::{self, Stored};
 
 /// An archive of this Backup and the storage it is on.
 pub(super) struct Found {
@@ -31,7 +30,7 @@ pub(super) struct Found {
 fn targets(context: &Context, family: &Family) -> Result<(Vec<Target>, Option<Failure>), Failure> {
     context.settings.check()?;
     let (targets, lost) = storages::open(context, family)?;
-    Ok((targets, (!lost.is_empty()).then(|| super::all(lost))))
+    Ok((targets, (!lost.is_empty()).then(|| Failure::all(lost))))
 }
 
 pub(super) fn delivered(target: &Target, key: &str) -> Delivered {
@@ -94,7 +93,7 @@ pub(super) fn list(context: &Context, family: &Family) -> Result<(), Failure> {
         r.artefacts = all.into_iter().map(|(_, a)| a).collect();
         r.stored_bytes = Some(stored);
     });
-    end((!failures.is_empty()).then(|| super::all(failures)))
+    end((!failures.is_empty()).then(|| Failure::all(failures)))
 }
 
 /// Archives on one storage, oldest first, with the starts of their runs. Records are read one at a time.
@@ -136,7 +135,7 @@ fn list_one(context: &Context, target: &Target) -> Result<Vec<(String, Artefact)
 pub(super) fn choose(
     context: &Context,
     targets: &[Target],
-    choice: &crate::artefacts::Choice,
+    choice: &Choice,
 ) -> Result<Vec<Found>, Failure> {
     let at =
         match &choice.at {
@@ -196,7 +195,7 @@ pub(super) fn choose(
 /// # Errors
 /// One differs, is gone, or its storage refuses.
 pub(super) fn verify(context: &Context, family: &Family) -> Result<(), Failure> {
-    let options = inspect::options(context)?;
+    let options = context.settings.options()?;
     let restore = options.mode.as_deref() == Some("Restore");
     let (targets, lost) = targets(context, family)?;
     context.reporter.phase("ReadingBack");
@@ -232,7 +231,7 @@ pub(super) fn verify(context: &Context, family: &Family) -> Result<(), Failure> 
     let differs = wrong
         .iter()
         .any(|e| e.exit_code == crds::report::exit::VERIFICATION);
-    let failure = (!wrong.is_empty()).then(|| super::all(wrong));
+    let failure = (!wrong.is_empty()).then(|| Failure::all(wrong));
     let message = match &failure {
         Some(e) => context.scrub.clean(&e.message),
         None => words.join("; "),
@@ -376,11 +375,11 @@ fn contents(record: &Record, tar: Box<dyn Read + Send>) -> Result<usize, Failure
 /// # Errors
 /// A storage can't be used or refuses.
 pub(super) fn prune(context: &Context, family: &Family) -> Result<(), Failure> {
-    let options: Options = inspect::options(context)?;
+    let options: Options = context.settings.options()?;
     let (targets, lost) = targets(context, family)?;
     context.reporter.phase("Pruning");
     let rules = crds::mysql_backup::Retention::default();
-    let what = inspect::asked(&options, &rules).what;
+    let what = asked(&options, &rules).what;
     let mut sum = Outcome::default();
     let mut failures: Vec<Failure> = lost.into_iter().collect();
     for target in &targets {
@@ -400,8 +399,8 @@ pub(super) fn prune(context: &Context, family: &Family) -> Result<(), Failure> {
         }
     }
     let what = format!("archives {{}} on {} storages", targets.len());
-    inspect::report_pruned(context, &options, &sum, &what);
-    end((!failures.is_empty()).then(|| super::all(failures)))
+    report_pruned(context, &options, &sum, &what);
+    end((!failures.is_empty()).then(|| Failure::all(failures)))
 }
 
 /// Logs in to every database, and writes, reads and removes a small object on every storage.
@@ -438,7 +437,7 @@ pub(super) fn probe(context: &Context, family: &Family) -> Result<(), Failure> {
         }
     }
     if !wrong.is_empty() {
-        return Err(super::all(wrong));
+        return Err(Failure::all(wrong));
     }
     let message = format!("reached: {}", words.join(", "));
     context.reporter.update(|r| r.message = message);

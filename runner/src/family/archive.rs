@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
 
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::pipeline::{Stored, hex};
-use crate::run::Context;
+use crate::verify::{Stored, hex};
 
 use super::codec::{Encoder, Filter};
-use super::settings::Family;
 use super::spool::Member;
 use super::tee::Tee;
+use crate::settings::plan::Family;
 
 /// Writes every member through compression and encryption to all storages.
 ///

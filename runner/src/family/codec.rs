@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use crds::gobackup::plan::{Codec, Compress, Encrypt};
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::run::Context;
 
 use super::openssl;
 use super::process::{Program, Running, explain};

@@ -11,13 +11,12 @@ use sha2::{Digest, Sha256};
 
 use super::actions::{self, Found};
 use super::open::{self, Closed};
-use super::settings::Family;
 use super::storages;
-use crate::artefacts::Choice;
-use crate::download::{Open, Wanted};
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::pipeline::{Stored, hex};
-use crate::run::Context;
+use crate::settings::options::{Choice, Wanted};
+use crate::settings::plan::Family;
+use crate::verify::{Open, Stored, hex};
 
 /// A reader on the way of whom nothing comes may be cut off: it hears of us so often.
 const BEAT: Duration = Duration::from_secs(10);
@@ -55,7 +54,7 @@ pub(super) fn choose(
         }
     }
     let Some(best) = best else {
-        return Err(super::all(absent.into_iter().chain(lost).collect()));
+        return Err(Failure::all(absent.into_iter().chain(lost).collect()));
     };
     for e in lost {
         context.reporter.warn(&e.message);

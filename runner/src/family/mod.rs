@@ -23,7 +23,6 @@ mod retry;
 mod script;
 mod script_syntax;
 mod scripts;
-mod settings;
 mod spool;
 mod state;
 mod storages;
@@ -40,15 +39,13 @@ use crds::request::Action;
 use crds::run::Artefact;
 use secrecy::SecretString;
 
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Ticker;
-use crate::run::Context;
+use crate::settings::plan::Family;
 
 pub(crate) use fetch::download;
 pub use gobackup::client;
-pub use settings::Family;
-pub(crate) use settings::{read_storage, storage_secrets};
-pub(crate) use storages::destination;
 
 use spool::Member;
 use storages::{Delivered, Target};
@@ -58,7 +55,7 @@ use storages::{Delivered, Target};
 /// # Errors
 /// The first thing that went wrong; with several storages, what went wrong at each.
 pub fn act(context: &Context, family: &Family) -> Result<(), Failure> {
-    if crate::restore::asked(context) {
+    if context.settings.asks_for_restore() {
         return restore::run(context, family);
     }
     match context.settings.action {
@@ -218,19 +215,8 @@ fn store(
         r.artefacts = artefacts;
     });
     let delivered = delivered.into_iter().map(|(d, _)| d).collect();
-    let failed = (!failures.is_empty()).then(|| all(failures));
+    let failed = (!failures.is_empty()).then(|| Failure::all(failures));
     Ok((delivered, failed))
-}
-
-/// All failures as one: the first one's code, everybody's words.
-fn all(failures: Vec<Failure>) -> Failure {
-    failures
-        .into_iter()
-        .reduce(|a, b| Failure {
-            message: format!("{}; {}", a.message, b.message),
-            ..a
-        })
-        .unwrap_or_else(|| Failure::settings("there is no storage"))
 }
 
 /// A directory of this run alone; gone with it.

@@ -3,7 +3,7 @@
 use crds::gobackup::plan::{Database, Engine};
 use secrecy::SecretString;
 
-use crate::run::Context;
+use crate::context::Context;
 
 /// A long option, its short form, whether it has a value, and what the dump lacks by it.
 type Row = (&'static str, Option<char>, bool, &'static str);

@@ -13,8 +13,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::cancel::Cancel;
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::run::Context;
 use crate::scrub::{Scrub, each_line};
 use crate::source::Ended;
 use crate::stall::{self, Guard, Stalled, Watched};

@@ -5,17 +5,17 @@ use std::collections::{BTreeSet, HashMap};
 
 use crds::mysql_backup::Retention;
 
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::retention::{
     self, Artefacts, Asked, Candidate, Facts, For, Index, Known, Moment, Now, Outcome, Owner, Size,
     Standing, moment, owner,
 };
-use crate::run::Context;
 use crate::store::{Entry, Store};
 
-use super::settings::Family;
 use super::state::{self, OldEntry, Record, SCHEMA};
 use super::storages::Delivered;
+use crate::settings::plan::Family;
 
 /// After an archive was stored: on each storage that has it, removes what is beyond its `keep`. A
 /// storage that refuses is a warning: the archive is stored.

@@ -7,16 +7,15 @@ use std::sync::Arc;
 use crds::run::Artefact;
 
 use super::actions::{self, Found};
-use super::settings::Family;
 use super::state::{self, PartRecord, Record};
 use super::storages::{Delivered, Target};
 use super::{retention, tee};
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::pipeline::Stored;
 use crate::report::Ticker;
-use crate::run::Context;
-use crate::store::Upload;
-use crate::verify;
+use crate::settings::plan::Family;
+use crate::store::{Upload, read_back};
+use crate::verify::{self, Stored};
 
 /// What an earlier attempt of this run stored, as far as it reads back equal, and the storages that
 /// lack it.
@@ -125,7 +124,7 @@ pub(super) fn complete(
     if failures.is_empty() {
         return Ok(());
     }
-    Err(super::all(failures))
+    Err(Failure::all(failures))
 }
 
 fn report(context: &Context, record: &Record, found: &[Found], copied: &[Delivered]) {
@@ -203,7 +202,7 @@ fn copy(
             context.check()?;
         }
         upload.close()?;
-        whole &= verify::read_back(&context.reporter, upload.as_mut(), &part, &sent)?;
+        whole &= read_back(&context.reporter, upload.as_mut(), &part, &sent)?;
         parts.push(PartRecord {
             key: part,
             bytes: sent.bytes,

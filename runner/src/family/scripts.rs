@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Command;
 
-use crate::run::Context;
+use crate::context::Context;
 use crds::run::SPEC_ENV;
 
 use super::process::Running;

@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 use sha2::{Digest, Sha256};
 
 use super::holds::Holds;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::manifest::ServerIdentity;
-use crate::pipeline::hex;
-use crate::run::Context;
+use crate::verify::hex;
 
 /// Fast and small enough: the archive compresses as the user asked.
 const SPOOL_LEVEL: i32 = 1;

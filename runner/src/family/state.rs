@@ -7,19 +7,18 @@ use std::io::Read;
 use crds::run::ObjectId;
 use serde::{Deserialize, Serialize};
 
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::leftovers::Place;
 use crate::manifest::ServerIdentity;
-use crate::pipeline::Stored;
 use crate::retention::dump_sizes;
-use crate::run::Context;
+use crate::store::leftovers::Place;
 use crate::store::{self, Note, Store};
-use crate::verify;
+use crate::verify::{self, Stored};
 
 use super::holds::Holds;
-use super::settings::Family;
 use super::spool::Member;
 use super::storages::Target;
+use crate::settings::plan::Family;
 
 /// Directory of state below a storage's path, as gobackup names it.
 const STATE: &str = ".gobackup-state";

@@ -8,17 +8,16 @@ use crds::gobackup::plan::Split;
 use crds::report::EndpointKind;
 use sha2::{Digest, Sha256};
 
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::pipeline::{Stored, hex};
 use crate::report::Reporter;
-use crate::run::Context;
-use crate::store::{Claim, Note, Upload};
-use crate::verify;
+use crate::store::{Claim, Note, Upload, read_back, warn_of_condition};
+use crate::verify::{Stored, hex};
 
-use super::settings::Family;
 use super::spool::Member;
 use super::state::{self, Archive, PartRecord};
 use super::storages::{Delivered, Target};
+use crate::settings::plan::Family;
 
 /// So many names are tried where others stand already, or may be made; the last is this attempt's alone.
 const NAMES: usize = 4;
@@ -74,7 +73,7 @@ impl Lane {
     fn read_back(&mut self, reporter: &Reporter, stored: &[Stored]) -> Result<bool, Failure> {
         let mut whole = true;
         for ((key, upload), stored) in self.parts.iter_mut().zip(stored) {
-            whole &= verify::read_back(reporter, upload.as_mut(), key, stored)?;
+            whole &= read_back(reporter, upload.as_mut(), key, stored)?;
         }
         Ok(whole)
     }
@@ -129,7 +128,7 @@ impl Tee {
         for target in targets {
             let begin = || -> Result<(String, Claim, String, Box<dyn Upload>), Failure> {
                 let (key, claim) = claim_key(context, family, &target)?;
-                crate::backup::warn_of_condition(context, target.store.as_ref(), claim.condition());
+                warn_of_condition(&context.reporter, target.store.as_ref(), claim.condition());
                 let part = match &first {
                     None => key.clone(),
                     Some(suffix) => format!("{key}-{suffix}"),
@@ -163,7 +162,7 @@ impl Tee {
 
     /// All failures as one.
     fn all_lost(&mut self) -> Failure {
-        super::all(std::mem::take(&mut self.failures))
+        Failure::all(std::mem::take(&mut self.failures))
     }
 
     fn lost(&mut self, name: &str, failure: Failure) {

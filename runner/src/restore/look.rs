@@ -4,13 +4,12 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::artefacts;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::manifest::Manifest;
-use crate::pipeline::Stored;
-use crate::run::Context;
 use crate::sql::{Found, Script, Wish};
 use crate::store::Store;
-use crate::verify::{self, BUFFER, Meter};
+use crate::verify::{self, BUFFER, Meter, Stored};
 
 /// The stored bytes on their way, measured.
 #[derive(Clone)]

@@ -9,15 +9,13 @@ use crds::restore::Definers as Choice;
 
 use super::{compare, words};
 use crate::connect::{self, Connection};
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::load;
 use crate::manifest::ServerIdentity;
-use crate::run::Context;
 use crate::settings::Source;
 use crate::source::{self, Dump, Flavour};
 use crate::sql::{Definers, Found, Script, Wish};
-
-use super::occupied;
 
 /// One dump, and what becomes of it.
 pub(crate) struct Plan<'a> {
@@ -204,14 +202,14 @@ impl<'a> Target<'a> {
     pub(crate) fn free(&self, plan: &Plan<'_>) -> Result<(), Failure> {
         let server = self.connection.server.as_ref();
         if server.is_some_and(|server| plan.server.is(server)) && !plan.renamed() {
-            return Err(occupied(
+            return Err(Failure::occupied(
                 "TargetIsSource",
                 &format!("{} is the server this dump came from", self.place()),
             ));
         }
         let filled = self.tables(&plan.names)?;
         if let Some((database, table)) = filled.first() {
-            return Err(occupied(
+            return Err(Failure::occupied(
                 "TargetNotEmpty",
                 &format!(
                     "{} tables are there already, {database}.{table} for one",

@@ -6,8 +6,8 @@ use crds::mysql_backup::Retention;
 
 use super::plan::{Candidate, For, Now, decide};
 use super::{clock, rules};
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::run::Context;
 use crate::store::Store;
 
 /// What an object has stored in one place, and how it is removed.

@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::plan::{Candidate, Now, Size, Standing};
 use super::{Artefacts, Index, Known, Moment, Owner, moment, owner, verdict};
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::manifest::{self, Manifest};
-use crate::run::Context;
 use crate::settings::Identity;
 use crate::store::{Entry, Store};
 

@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 use super::facts::{self, Facts};
 use super::verdict;
 use crate::failure::Failure;
-use crate::pipeline::hex;
 use crate::store::{Entry, Store};
+use crate::verify::hex;
 
 /// Its name.
 const NAME: &str = ".facts";

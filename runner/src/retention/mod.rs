@@ -3,6 +3,7 @@
 //! nothing goes at all is decided here, by [`decide`], for a run, a Prune and its dry run alike.
 
 mod apply;
+mod asked;
 mod clock;
 pub mod dumps;
 mod facts;
@@ -13,6 +14,7 @@ mod rules;
 mod verdict;
 
 pub use apply::{Artefacts, Asked, Outcome, apply};
+pub use asked::{asked, report_pruned};
 pub use facts::{Facts, dumps as dump_sizes};
 pub use index::{Index, Known, remove as remove_index};
 pub use owner::{Owner, owner};

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use crds::report::exit;
 use serde::{Deserialize, Serialize};
 
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::run::Context;
 use crate::store::Store;
 
 /// Ends the name of what a restore proved.

@@ -6,8 +6,8 @@ use crds::gobackup::plan::Storage;
 use crds::run::{RunDestination, RunS3};
 use secrecy::{ExposeSecret, SecretString};
 
+use super::plan;
 use super::value::Input;
-use crate::family;
 
 /// Where artefacts go.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Destination {
         match self {
             Self::Volume(_) => vec![],
             Self::S3(s3) => s3.secrets(),
-            Self::Storage(storage) => family::storage_secrets(storage),
+            Self::Storage(storage) => plan::storage_secrets(storage),
         }
     }
 }
@@ -82,7 +82,7 @@ pub(super) fn parse(
             (None, Some(s3), None) => self::s3(input, s3)
                 .map(|s3| Destination::S3(Box::new(s3)))
                 .map_err(|e| vec![e]),
-            (None, None, Some(storage)) => family::read_storage((**storage).clone(), input.read)
+            (None, None, Some(storage)) => plan::read_storage((**storage).clone(), input.read)
                 .map(|storage| Destination::Storage(Box::new(storage))),
             _ => Err(vec![
                 "spec.destination names two destinations: keep one".to_owned(),

@@ -4,6 +4,9 @@
 mod args;
 mod destination;
 mod identity;
+pub mod options;
+pub mod plan;
+mod receiver;
 mod secrets;
 mod source;
 mod value;
@@ -21,15 +24,17 @@ use crds::run::{RunNotice, RunNotification, RunSpec, SPEC_ENV, SPEC_VERSION};
 use secrecy::ExposeSecret;
 
 use crate::failure::Failure;
-use crate::family::Family;
-use crate::notify::Receiver;
 use crate::scrub::Scrub;
 use crate::stall;
 
 pub use args::{Origin, asks_for_tls, check as check_args, check_tls};
 pub use destination::{Destination, S3};
 pub use identity::{Identity, apart, is_artefact, run_suffix};
+pub use receiver::Receiver;
 pub use source::{Databases, Source};
+
+use options::{Options, Restore};
+use plan::Family;
 
 /// Where the report goes if `BACKUP_TERMINATION_LOG` does not say otherwise.
 const TERMINATION_LOG: &str = "/dev/termination-log";
@@ -218,6 +223,27 @@ impl Settings {
             return Ok(());
         }
         Err(Failure::settings(self.problems.join("; ")))
+    }
+
+    /// True if the options ask for a restore.
+    pub fn asks_for_restore(&self) -> bool {
+        self.options.get("restore").is_some()
+    }
+
+    /// What is asked of an action other than a restore.
+    ///
+    /// # Errors
+    /// It is not of this form.
+    pub fn options(&self) -> Result<Options, Failure> {
+        Options::parse(&self.options)
+    }
+
+    /// What is asked of a restore.
+    ///
+    /// # Errors
+    /// It is not of this form.
+    pub fn restore(&self) -> Result<Restore, Failure> {
+        Restore::parse(self.options.get("restore"))
     }
 
     /// A scrubber of every secret the settings hold.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::temporary::{self, Kind, Name};
 use super::{Attempt, Condition, DEAD_AFTER, Store, key_in};
 use crate::failure::Failure;
+use crate::report::Reporter;
 
 /// A claim is renewed so often.
 const RENEW: Duration = Duration::from_secs(10 * 60);
@@ -172,7 +173,7 @@ impl Claim {
             "StoodStill",
             format!(
                 "the run stood still for {} (a paused node?): what it stored may have been removed as a dead attempt's, so it does not vouch for it; run again",
-                crate::run::duration(away)
+                crate::clock::duration(away)
             ),
         ))
     }
@@ -212,6 +213,22 @@ pub fn read(store: &dyn Store, key: &str) -> Result<Option<Note>, Failure> {
         .ok()
         .and_then(|_| serde_json::from_slice::<Note>(&text).ok())
         .filter(|note| !note.key.is_empty() && !note.manifest.is_empty()))
+}
+
+/// Says, once a run and store, that the store makes nothing of «only if nothing is there».
+pub fn warn_of_condition(reporter: &Reporter, store: &dyn Store, condition: Condition) {
+    let what = match condition {
+        Condition::Kept => return,
+        Condition::Ignored => "ignores If-None-Match and writes over what is there",
+        Condition::Refused => "refuses requests with If-None-Match",
+    };
+    let text = format!(
+        "{} {what}: the runner looks itself before it completes an artefact, and attempts of one run keep apart by claims; writers that are not the runner's may still meet it there",
+        store.describe()
+    );
+    if !reporter.snapshot().warnings.contains(&text) {
+        reporter.warn(&text);
+    }
 }
 
 #[cfg(test)]

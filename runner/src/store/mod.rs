@@ -8,7 +8,10 @@ mod digest;
 mod flusher;
 pub mod ftp;
 mod ground;
+pub mod leftovers;
 mod object;
+pub mod open;
+mod read_back;
 mod s3;
 pub mod sftp;
 mod temporary;
@@ -23,13 +26,13 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::failure::Failure;
-use crate::pipeline::Stored;
 use crate::settings::S3;
-use crate::verify;
+use crate::verify::{self, Stored};
 
 pub use below::Below;
-pub use claim::{Claim, Note, Stamp, read as read_claim};
+pub use claim::{Claim, Note, Stamp, read as read_claim, warn_of_condition};
 pub use object::ObjectStore;
+pub use read_back::read_back;
 pub use temporary::{Kind, Name};
 pub use volume::VolumeStore;
 

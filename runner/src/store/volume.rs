@@ -15,8 +15,7 @@ use super::flusher::{Flusher, ReadBack, past_cache};
 use super::temporary::OWN;
 use super::{Attempt, Entry, Own, Store, Upload, ground, key_in};
 use crate::failure::Failure;
-use crate::pipeline::Stored;
-use crate::verify;
+use crate::verify::{self, Stored};
 
 /// A live attempt touches its files every few seconds; one untouched for so long is dead.
 const DEAD_AFTER: Duration = Duration::from_secs(15 * 60);

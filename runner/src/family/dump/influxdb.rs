@@ -5,10 +5,10 @@ use crate::failure::Failure;
 use std::io::Read as _;
 
 use super::super::process::Program;
-use super::super::settings::expose;
 use super::super::spool::Member;
 use super::super::whole::{self, Flaw};
 use super::{Dump, incomplete, tree};
+use crate::settings::plan::expose;
 
 /// Largest manifest that is read.
 const LARGEST: u64 = 256 << 20;

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use crds::gobackup::plan::{Database, Engine};
 use secrecy::SecretString;
 
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::run::Context;
 
 use super::partial;
 use super::process::explain;

@@ -3,9 +3,9 @@
 use crate::failure::Failure;
 
 use super::super::process::Program;
-use super::super::settings::expose;
 use super::super::spool::Member;
 use super::{Dump, tree};
+use crate::settings::plan::expose;
 
 pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let d = job.database;

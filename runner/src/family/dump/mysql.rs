@@ -10,9 +10,9 @@ use crate::settings::{Databases, Source};
 use crate::source::{self, Asked};
 
 use super::super::holds::Holds;
-use super::super::settings::expose;
 use super::super::spool::{Member, spool};
 use super::Dump;
+use crate::settings::plan::expose;
 
 pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let (source, context) = (source(job)?, job.context);

@@ -5,10 +5,10 @@ use crate::failure::Failure;
 use super::super::holds::Holds;
 use super::super::process::{Program, explain};
 use super::super::script::Script;
-use super::super::settings::expose;
 use super::super::spool::{Member, spool};
 use super::super::whole::{self, Flaw};
 use super::{Dump, incomplete};
+use crate::settings::plan::expose;
 
 pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let database = job.database;

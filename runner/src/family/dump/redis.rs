@@ -6,10 +6,10 @@ use std::fs::File;
 use crate::failure::Failure;
 
 use super::super::process::{Program, explain};
-use super::super::settings::expose;
 use super::super::spool::{Member, Spooled, spool};
 use super::super::whole::{self, Flaw};
 use super::{Dump, incomplete};
+use crate::settings::plan::expose;
 
 /// Name in the archive.
 const NAME: &str = "dump.rdb";

@@ -10,7 +10,6 @@ use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 
 use super::super::open::{self, Closed};
-use super::super::settings::Family;
 use super::super::spool::{Member, Spooled, keep_tail};
 use super::super::state;
 use super::super::storages::Target;
@@ -19,7 +18,8 @@ use super::client::Made;
 use super::config::{endpoint, type_of};
 use crate::dump_reader::{DumpReader, Summary};
 use crate::failure::Failure;
-use crate::pipeline::{Stored, hex};
+use crate::settings::plan::Family;
+use crate::verify::{Stored, hex};
 
 /// Zeros that end a tar.
 const END: usize = 1024;

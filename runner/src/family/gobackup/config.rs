@@ -14,8 +14,8 @@ use crds::gobackup::plan::{Codec, Database, Encrypt, Engine, Plan};
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 
-use super::super::settings::expose;
 use crate::failure::Failure;
+use crate::settings::plan::expose;
 
 /// Begins a value that stands for the content of the file after it.
 pub(super) const FILE: &str = "secret-file:";

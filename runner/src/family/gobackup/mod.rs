@@ -18,15 +18,15 @@ use crds::gobackup::plan::Encrypt;
 use crds::report::{EndpointKind, exit};
 use crds::run::{Artefact, SPEC_ENV};
 
-use super::settings::Family;
 use super::state::Archive;
 use super::storages::{self, Delivered, Target};
 use super::{partial, process, retry, scripts, state};
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::pipeline::Stored;
 use crate::report::Ticker;
-use crate::run::Context;
+use crate::settings::plan::Family;
 use crate::store::{Claim, Note, Store};
+use crate::verify::Stored;
 
 use client::{Cipher, Clients, Made};
 use config::Config;
@@ -341,7 +341,7 @@ fn check_all(
         }
     }
     report(context, &delivered, &made);
-    let failed = (!failures.is_empty()).then(|| super::all(failures));
+    let failed = (!failures.is_empty()).then(|| Failure::all(failures));
     Ok((delivered, failed))
 }
 

@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use crds::mysql_backup::TlsMode;
 
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::restore::occupied;
-use crate::run::Context;
 
 pub(super) use load::{Loaded, Stop, Survey, load, survey};
 pub(super) use resp::Reply;
@@ -272,7 +271,7 @@ fn refused(said: &str, what: &str) -> Failure {
     } else if word == "OOM" {
         ("NoSpace", "raise maxmemory of the target")
     } else if word == "BUSYKEY" || says(&["already exists"]) {
-        return occupied(
+        return Failure::occupied(
             "TargetNotEmpty",
             &format!("{what}: the server says: {said}"),
         );

@@ -4,8 +4,8 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::run::Context;
 
 /// Commands are sent when so many bytes of them are gathered.
 const GATHERED: usize = 256 * 1024;

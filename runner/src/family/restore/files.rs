@@ -10,11 +10,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Access, access};
-use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::report::Ticker;
-use crate::restore::occupied;
 
 use super::super::fetch;
 use super::super::process::Program;
@@ -23,16 +21,6 @@ use super::{Hashed, Job};
 
 /// What a filesystem puts into its root itself.
 const OF_THE_FILESYSTEM: &str = "lost+found";
-
-/// Who an etcd member is to be: what is unset is the tool's own.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Member {
-    name: Option<String>,
-    initial_cluster: Option<String>,
-    initial_cluster_token: Option<String>,
-    initial_advertise_peer_urls: Option<String>,
-}
 
 /// Restores into `target`.
 ///
@@ -48,7 +36,7 @@ pub(super) fn restore(job: &Job<'_>, target: &Path) -> Result<(), Failure> {
     let tool = if etcd { Some(tool(job)?) } else { None };
     let held = look(target)?;
     if let (Some(one), false) = (held.first(), job.options.overwrite) {
-        return Err(occupied(
+        return Err(Failure::occupied(
             "TargetNotEmpty",
             &format!(
                 "{} holds {} files and directories already, {one} for one",

@@ -19,39 +19,22 @@ mod postgresql;
 mod redis;
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use crds::report::exit;
-use crds::restore::Definers;
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::actions::{self, Found};
 use super::fetch;
-use super::settings::Family;
-use crate::artefacts::Choice;
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::pipeline::hex;
-use crate::run::Context;
 use crate::settings::Source;
+use crate::settings::options::Restore;
+use crate::settings::plan::Family;
+use crate::verify::hex;
 
 use choice::{Dump, Server};
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Options {
-    #[serde(flatten)]
-    choice: Choice,
-    dump: Option<String>,
-    database: Option<String>,
-    definers: Option<Definers>,
-    definer: Option<String>,
-    directory: Option<PathBuf>,
-    etcd: files::Member,
-    overwrite: bool,
-    dry_run: bool,
-}
 
 /// Restores.
 ///
@@ -59,9 +42,7 @@ struct Options {
 /// The archive differs from its record, holds nothing that can be restored, the target is not free,
 /// or the server refuses.
 pub(super) fn run(context: &Context, family: &Family) -> Result<(), Failure> {
-    let options = context.settings.options.get("restore").cloned();
-    let options = Options::deserialize(options.unwrap_or_default())
-        .map_err(|e| Failure::settings(format!("options.restore: {e}")))?;
+    let options = context.settings.restore()?;
     // Before anything is read: wrong settings are told at once.
     let target = match &options.directory {
         Some(directory) => Target::Directory(directory),
@@ -154,7 +135,7 @@ struct Job<'a> {
     family: &'a Family,
     found: &'a Found,
     dumps: &'a [Dump],
-    options: &'a Options,
+    options: &'a Restore,
 }
 
 impl Job<'_> {

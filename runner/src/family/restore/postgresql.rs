@@ -10,11 +10,10 @@ use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
-use crate::pipeline::hex;
 use crate::report::Ticker;
-use crate::restore::occupied;
 use crate::settings::Source;
 use crate::source::Ended;
+use crate::verify::hex;
 
 use super::super::dump::postgresql::{directory_of, environment, passfile, quoted};
 use super::super::dump::{PrivateFile, private_file};
@@ -101,7 +100,7 @@ pub(super) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
     for dump in job.dumps {
         let found = server.held(server.database(dump))?;
         if found.objects > 0 && !job.options.overwrite {
-            return Err(occupied(
+            return Err(Failure::occupied(
                 "TargetNotEmpty",
                 &format!(
                     "{} objects (tables, views, functions, types and others) are in database {} already, {} for one",

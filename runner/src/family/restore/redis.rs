@@ -4,7 +4,6 @@ use secrecy::ExposeSecret;
 
 use crate::failure::Failure;
 use crate::report::Ticker;
-use crate::restore::occupied;
 use crate::settings::Source;
 
 use super::super::fetch;
@@ -51,7 +50,7 @@ pub(super) fn restore(job: &Job<'_>, source: &Source) -> Result<(), Failure> {
         held += free(job, &mut server, *database)?;
     }
     if survey.functions > 0 && server.has_functions()? && !job.options.overwrite {
-        return Err(occupied(
+        return Err(Failure::occupied(
             "TargetNotEmpty",
             "libraries of functions are there already",
         ));
@@ -60,7 +59,7 @@ pub(super) fn restore(job: &Job<'_>, source: &Source) -> Result<(), Failure> {
         let ids = ["master_replid", "master_replid2"].map(|name| server.fact(name));
         let ours = survey.replication_id.as_deref();
         if ours.is_some() && ids.contains(&ours) {
-            return Err(occupied(
+            return Err(Failure::occupied(
                 "TargetIsSource",
                 &format!("{} is the server this dump came from", address.text()),
             ));
@@ -122,7 +121,7 @@ pub(super) fn restore(job: &Job<'_>, source: &Source) -> Result<(), Failure> {
 fn free(job: &Job<'_>, server: &mut target::Server<'_>, database: u64) -> Result<u64, Failure> {
     let keys = server.keys(database)?;
     if keys > 0 && !job.options.overwrite {
-        return Err(occupied(
+        return Err(Failure::occupied(
             "TargetNotEmpty",
             &format!("{keys} keys are in database {database} already"),
         ));

@@ -25,13 +25,13 @@ use super::fetch;
 use super::holds::Holds;
 use super::open;
 use super::process::Program;
-use super::settings::Family;
 use super::state::FileRecord;
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::pipeline::hex;
 use crate::report::Ticker;
-use crate::run::Context;
 use crate::scratch;
+use crate::settings::plan::Family;
+use crate::verify::hex;
 
 /// Field of the spec that gives scratch servers room.
 const VOLUME: &str = "spec.job.verify.volume";
@@ -80,7 +80,7 @@ pub(super) fn verify(context: &Context, family: &Family, found: &Found) -> Resul
         let _ = std::fs::remove_file(&dump.file);
     }
     if !wrong.is_empty() {
-        return Err(super::all(wrong));
+        return Err(Failure::all(wrong));
     }
     if left.is_empty() {
         return Ok(format!(

@@ -5,8 +5,8 @@ use crds::gobackup::run::VOLUMES_DIR;
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 
-use super::super::super::settings::expose;
 use super::Config;
+use crate::settings::plan::expose;
 
 impl Config<'_> {
     /// A Storage in gobackup's keys. Without `keep`: gobackup counts in a file that is gone with the pod.

@@ -10,7 +10,7 @@ use crds::gobackup::run::FamilyRunSpec;
 use crds::request::Action;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::settings::ReadFile;
+use super::ReadFile;
 
 /// What a run of a Backup needs to know beside the common settings.
 #[derive(Debug)]
@@ -162,6 +162,6 @@ fn load(name: &str, path: &str, read: ReadFile<'_>, problems: &mut Vec<String>) 
 }
 
 /// The text of a secret; `None` if it is unset or empty.
-pub(super) fn expose(secret: Option<&SecretString>) -> Option<&str> {
+pub(crate) fn expose(secret: Option<&SecretString>) -> Option<&str> {
     secret.map(|s| s.expose_secret()).filter(|s| !s.is_empty())
 }

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::{self as store, Attempt, DEAD_AFTER, Kind, Name, Note, OpenUpload, Own, Store};
 use crate::failure::Failure;
-use crate::run::Context;
-use crate::store::{self, Attempt, DEAD_AFTER, Kind, Name, Note, OpenUpload, Own, Store};
 
 /// Largest manifest that is read.
 const LARGEST: u64 = 64 << 20;
@@ -80,21 +79,21 @@ impl Removed {
     }
 }
 
-/// Removes what dead attempts left; with `all` whatever attempts of this object left, dead or not.
+/// Removes what dead attempts left; with `all` whatever attempts of this object left, dead or not. This
+/// attempt is of that age.
 ///
 /// # Errors
 /// The store refuses.
 pub fn clean(
-    context: &Context,
     store: &dyn Store,
+    (attempt, age): (&Attempt, Duration),
     place: &dyn Place,
     all: bool,
 ) -> Result<Removed, Failure> {
-    let attempt = context.attempt();
     let mut search = Search {
         store,
         place,
-        attempt: &attempt,
+        attempt,
         all,
         now: None,
         live: BTreeSet::new(),
@@ -111,7 +110,7 @@ pub fn clean(
             search.removed.manifests.push(key);
         }
     }
-    search.uploads(context)?;
+    search.uploads(age)?;
     Ok(search.removed)
 }
 
@@ -247,8 +246,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn uploads(&mut self, context: &Context) -> Result<(), Failure> {
-        let elapsed = chrono::Duration::from_std(context.clock.elapsed()).unwrap_or_default();
+    fn uploads(&mut self, age: Duration) -> Result<(), Failure> {
+        let elapsed = chrono::Duration::from_std(age).unwrap_or_default();
         let (place, live, gone, all) = (self.place, &self.live, &self.gone, self.all);
         let named = |key: &str, keys: &BTreeSet<String>| {
             keys.iter().any(|k| {
