@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{
     MAX_COUNT, MAX_JITTER_SECONDS, MAX_KEPT_JOBS, MAX_SECONDS, MAX_STARTUP_SECONDS,
 };
-use crate::gobackup::definition::{API_VERSION, GROUP, VERSION};
-use crate::mysql_backup::{
+use crate::group::{API_VERSION, GROUP, VERSION};
+use crate::parts::{
     ConcurrencyPolicy, Decryption, ImagePullPolicy, Notification, PodMetadata, SecretKeyRef, Verify,
 };
 use crate::schedule::DstPolicy;

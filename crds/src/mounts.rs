@@ -1,4 +1,4 @@
-//! Typed fields as the runner gets them: parts of its [`RunSpec`](crate::run::RunSpec), and the
+//! Typed fields as the runner gets them: parts of its [`RunSpec`](crate::run_spec::RunSpec), and the
 //! volumes and mounts of its pod that they name. Secrets are files of one projected volume, so that
 //! whoever builds the pod reads no Secret.
 //!
@@ -13,14 +13,14 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::gobackup::plan::{Credential, Place, Storage};
-use crate::gobackup::run::VOLUMES_DIR;
 use crate::labels::PREFIX;
-use crate::mysql_backup::{
-    CredentialsRef, Decryption, Destination, Encryption, MysqlSource, Notification, S3Destination,
-    SecretKeyRef, Tls, VolumeDestination,
+use crate::mysql_backup::MysqlSource;
+use crate::parts::{
+    CredentialsRef, Decryption, Destination, Encryption, Notification, S3Destination, SecretKeyRef,
+    Tls, VolumeDestination,
 };
-use crate::run::{RunDestination, RunNotification, RunS3, RunSource};
+use crate::plan::{Credential, Place, Storage, VOLUMES_DIR};
+use crate::run_spec::{RunDestination, RunNotification, RunS3, RunSource};
 
 /// Where the files of Secrets are.
 const SECRETS_MOUNT: &str = "/run/secrets/backup";

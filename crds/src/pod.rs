@@ -5,8 +5,11 @@ use k8s_openapi::api::core::v1::{
     Capabilities, EnvVar, EnvVarSource, ObjectFieldSelector, PodSecurityContext, SeccompProfile,
     SecurityContext,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use crate::run::SPEC_ENV;
+use crate::run_spec::SPEC_ENV;
 
 /// User and group of our image.
 pub const UID: i64 = 65_532;
@@ -18,13 +21,13 @@ pub const COPIED_RUNNER: &str = "backup-runner";
 /// Name of the copied CA certificates: an image with a client need not have any.
 pub const CERTIFICATES: &str = "ca-certificates.crt";
 
-/// The environment of a runner: its [`crate::run::RunSpec`], or that of a plan
-/// ([`crate::gobackup::run::FamilyRunSpec`]), and name and UID of its pod. `$` is doubled, else the
+/// The environment of a runner: its [`crate::run_spec::RunSpec`], or that of a plan
+/// ([`crate::run_spec::BackupRunSpec`]), and name and UID of its pod. `$` is doubled, else the
 /// kubelet would expand `$(NAME)` within.
 ///
 /// # Errors
 /// The spec can't be said as JSON.
-pub fn env(run: &impl serde::Serialize) -> Result<Vec<EnvVar>, String> {
+pub fn env(run: &impl Serialize) -> Result<Vec<EnvVar>, String> {
     let text = serde_json::to_string(run).map_err(|e| format!("run spec: {e}"))?;
     let mut all = vec![EnvVar {
         name: SPEC_ENV.to_owned(),
@@ -77,4 +80,20 @@ pub fn container_security() -> SecurityContext {
         }),
         ..SecurityContext::default()
     }
+}
+
+/// `base` with every field that `over` sets, such as our security context with what the object says
+/// otherwise.
+///
+/// # Errors
+/// One of them can't be said as JSON.
+pub fn overlay<T: Serialize + DeserializeOwned>(base: &T, over: Option<&T>) -> Result<T, String> {
+    let to_value = |v: &T| serde_json::to_value(v).map_err(|e| e.to_string());
+    let mut merged = to_value(base)?;
+    if let (Some(map), Some(Value::Object(over))) =
+        (merged.as_object_mut(), over.map(to_value).transpose()?)
+    {
+        map.extend(over);
+    }
+    serde_json::from_value(merged).map_err(|e| e.to_string())
 }

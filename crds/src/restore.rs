@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{MAX_SECONDS, MAX_STARTUP_SECONDS};
-use crate::mysql_backup::{
+use crate::parts::{
     CredentialsRef, Decryption, Destination, ImagePullPolicy, PodMetadata, Tls, VolumeDestination,
 };
 use crate::run::{Artefact, RunResult};

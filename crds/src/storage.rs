@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{MAX_COUNT, MAX_RETRIES, MAX_SECONDS};
-use crate::mysql_backup::VolumeDestination;
+use crate::parts::VolumeDestination;
 
 /// A place to keep archives and how to reach it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

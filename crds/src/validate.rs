@@ -7,10 +7,9 @@ use std::fmt;
 use crate::labels::PREFIX;
 use k8s_openapi::api::core::v1::{Volume, VolumeMount};
 
-use crate::mysql_backup::{
-    Destination, MysqlBackupSpec, Notification, PodMetadata, Verify, VolumeDestination,
-};
+use crate::mysql_backup::MysqlBackupSpec;
 use crate::names::MAX_NAME;
+use crate::parts::{Destination, Notification, PodMetadata, Verify, VolumeDestination};
 use crate::restore::{Definers, RestoreSpec, account, from_archive, kind_of};
 use crate::schedule::{Schedule, parse_go_duration};
 use crate::volumes::{self, Ground};
@@ -611,7 +610,8 @@ mod tests {
         );
     }
 
-    use crate::mysql_backup::{Encryption, MysqlSource, PodMetadata, Retention};
+    use crate::mysql_backup::MysqlSource;
+    use crate::parts::{Encryption, PodMetadata, Retention};
     use k8s_openapi::api::core::v1::{EnvVar, Volume, VolumeMount};
 
     fn spec(change: impl FnOnce(&mut MysqlBackupSpec)) -> MysqlBackupSpec {
@@ -621,6 +621,21 @@ mod tests {
         };
         change(&mut spec);
         spec
+    }
+
+    #[test]
+    fn o12_events_and_on_that_differ_are_refused() {
+        for fields in [
+            "events: [Failure]\n'on': [Missed]",
+            "events: [Failure]\n'on': [Failure, Missed]",
+        ] {
+            let text = format!("type: Slack\nurlSecretKeyRef: {{name: a, key: b}}\n{fields}");
+            let found = mysql_backup(&spec(|s| {
+                s.notifications = vec![serde_yaml::from_str(&text).unwrap()];
+            }));
+            assert_eq!(found[0].path, "spec.notifications[0]", "{found:?}");
+            assert!(found[0].message.contains("keep events and remove on"));
+        }
     }
 
     #[test]

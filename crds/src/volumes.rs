@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use k8s_openapi::api::core::v1::{CSIVolumeSource, Volume, VolumeMount};
 
 use crate::mounts::volume_of;
-use crate::mysql_backup::VolumeDestination;
+use crate::parts::VolumeDestination;
 
 /// What to use in place of a volume that goes with the pod.
 pub const REMEDY: &str = "use a persistentVolumeClaim that was made beforehand, nfs, or a bucket";

@@ -5,9 +5,9 @@
 
 use crds::backup::{BackupBody, StorageRef};
 use crds::database::DatabaseSpec;
-use crds::gobackup::plan::{Codec, Engine, Place, Storage};
 use crds::gobackup::resolve::Unresolved;
-use crds::gobackup::{Credential, ObjectKey, References, Resolved, databases, resolve, storages};
+use crds::gobackup::{ObjectKey, References, Resolved, databases, resolve, storages};
+use crds::plan::{Codec, Credential, Engine, Place, Storage};
 use crds::storage::StorageSpec;
 
 fn yaml<T: serde::de::DeserializeOwned>(text: &str) -> T {
@@ -43,12 +43,7 @@ fn storage(text: &str) -> (Option<Storage<Credential>>, databases::Outcome) {
     })
 }
 
-fn database(
-    text: &str,
-) -> (
-    Option<crds::gobackup::plan::Database<Credential>>,
-    databases::Outcome,
-) {
+fn database(text: &str) -> (Option<crds::plan::Database<Credential>>, databases::Outcome) {
     let spec: DatabaseSpec = yaml(text);
     databases::plan("d", &spec, &|_| false)
 }

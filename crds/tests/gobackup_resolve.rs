@@ -7,9 +7,9 @@ use std::path::Path;
 
 use crds::backup::BackupBody;
 use crds::database::DatabaseSpec;
-use crds::gobackup::plan::{Codec, Encrypt, Engine, Place, S3};
-use crds::gobackup::{Credential, ObjectKey, References, Resolved, resolve, wanted};
+use crds::gobackup::{ObjectKey, References, Resolved, resolve, wanted};
 use crds::legacy::{PostgreSqlSpec, S3Spec};
+use crds::plan::{Codec, Credential, Encrypt, Engine, Place, S3};
 use crds::storage::StorageSpec;
 use crds::volumes::Ground;
 use serde::de::DeserializeOwned;
@@ -268,7 +268,7 @@ fn the_article_of_2024_resolves_in_full() {
     assert_eq!(
         plan.storages[0].place,
         Place::S3(S3 {
-            family: "s3".into(),
+            provider: "s3".into(),
             bucket: "backups".into(),
             region: "us-east-1".into(),
             endpoint: None,
@@ -338,7 +338,7 @@ fn secrets_are_references_and_the_reference_wins() {
 fn database(
     yaml: &str,
 ) -> (
-    Option<crds::gobackup::plan::Database<Credential>>,
+    Option<crds::plan::Database<Credential>>,
     crds::gobackup::databases::Outcome,
 ) {
     let spec: DatabaseSpec = serde_yaml::from_str(yaml).unwrap();
@@ -348,7 +348,7 @@ fn database(
 fn storage(
     yaml: &str,
 ) -> (
-    Option<crds::gobackup::plan::Storage<Credential>>,
+    Option<crds::plan::Storage<Credential>>,
     crds::gobackup::databases::Outcome,
 ) {
     let spec: StorageSpec = serde_yaml::from_str(yaml).unwrap();
@@ -556,7 +556,7 @@ fn a_database_that_cannot_be_dumped_says_so() {
 
 /// Region, endpoint, storage class and path style of each type, from gobackup's table.
 #[test]
-fn the_s3_family_has_its_defaults() {
+fn each_s3_provider_has_its_defaults() {
     type Row = (
         &'static str,
         &'static str,
@@ -833,7 +833,7 @@ fn every_candidate_is_watched() {
 #[test]
 fn a_run_gets_files_for_secrets() {
     let resolved = of("nightly");
-    let (plan, files) = crds::gobackup::run::with_files(resolved.plan);
+    let (plan, files) = crds::plan::with_files(resolved.plan);
     assert_eq!(
         plan.databases[0].password.as_deref(),
         Some("/run/secrets/gobackup/databases/maindb/password")
@@ -849,16 +849,15 @@ fn a_run_gets_files_for_secrets() {
         ]
     );
     let text =
-        serde_json::to_string(&crds::gobackup::run::with_files(of("example-cronbackup").plan).0)
-            .unwrap();
+        serde_json::to_string(&crds::plan::with_files(of("example-cronbackup").plan).0).unwrap();
     assert!(
         !text.contains("marker-secret") && !text.contains("mysecretpassword"),
         "{text}"
     );
-    let back: crds::gobackup::Plan<String> = serde_json::from_str(&text).unwrap();
+    let back: crds::plan::Plan<String> = serde_json::from_str(&text).unwrap();
     assert_eq!(
         back,
-        crds::gobackup::run::with_files(of("example-cronbackup").plan).0
+        crds::plan::with_files(of("example-cronbackup").plan).0
     );
 }
 

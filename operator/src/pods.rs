@@ -1,14 +1,11 @@
 //! What the pods of runs and restores are made with. PURE.
 
 use crds::labels;
-use crds::mysql_backup::ImagePullPolicy;
+use crds::parts::ImagePullPolicy;
 use crds::pod::{CERTIFICATES, COPIED_RUNNER, COPY};
 use k8s_openapi::api::core::v1::{
     Container, EmptyDirVolumeSource, EnvVar, PodSpec, Volume, VolumeMount,
 };
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 /// Where the copied runner is in a pod of a client's image, and name of the volume it is on.
 const COPIES: (&str, &str) = ("/run/backup-runner", "backup-runner");
@@ -56,21 +53,6 @@ pub(crate) fn in_client_image(pod: &mut PodSpec, image: &str) {
         empty_dir: Some(EmptyDirVolumeSource::default()),
         ..Volume::default()
     });
-}
-
-/// `base` with every field `over` sets.
-pub(crate) fn overlay<T: Serialize + DeserializeOwned>(
-    base: &T,
-    over: Option<&T>,
-) -> Result<T, String> {
-    let to_value = |v: &T| serde_json::to_value(v).map_err(|e| e.to_string());
-    let mut merged = to_value(base)?;
-    if let (Some(map), Some(Value::Object(over))) =
-        (merged.as_object_mut(), over.map(to_value).transpose()?)
-    {
-        map.extend(over);
-    }
-    serde_json::from_value(merged).map_err(|e| e.to_string())
 }
 
 /// `None` for an empty list.

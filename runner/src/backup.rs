@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crds::mysql_backup::CompressionType;
+use crds::parts::CompressionType;
 use crds::run::Artefact;
 
 use crate::clock::duration;

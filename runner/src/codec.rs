@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::str::FromStr;
 
-use crds::mysql_backup::{Compression, CompressionType};
+use crds::parts::{Compression, CompressionType};
 
 use crate::failure::Failure;
 

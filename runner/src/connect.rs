@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crds::mysql_backup::TlsMode;
+use crds::parts::TlsMode;
 
 use crate::context::Context;
 use crate::failure::Failure;

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use crds::download::{HOLD, Header, SEND, Trailer};
-use crds::mysql_backup::CompressionType;
+use crds::parts::CompressionType;
 use crds::report::exit;
 use sha2::{Digest, Sha256};
 

@@ -3,8 +3,8 @@
 
 use std::io::Read;
 
-use crds::mysql_backup::CompressionType;
-use crds::run::ObjectId;
+use crds::parts::CompressionType;
+use crds::run_spec::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use crate::dump_reader::Table;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use crds::mysql_backup::Compression;
+use crds::parts::Compression;
 use sha2::{Digest, Sha256};
 
 use crate::codec::Encoder;
@@ -288,7 +288,7 @@ mod tests {
         };
         let counters = Counters::default();
         let none = Compression {
-            type_: crds::mysql_backup::CompressionType::None,
+            type_: crds::parts::CompressionType::None,
             ..Compression::default()
         };
         let patience = Duration::from_millis(500);

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crds::mysql_backup::NotificationEvent;
+use crds::parts::NotificationEvent;
 use crds::report::{Report, exit};
 use crds::request::Action;
-use crds::run::RunNotice;
+use crds::run_spec::RunNotice;
 use serde_json::{Value, json};
 
 use crate::clock::duration;

@@ -3,8 +3,8 @@
 use crate::backup::{CompressWith, EncodeWith, SplitWith};
 use crate::validate::Problem;
 
-use super::plan::{Codec, Compress, Credential, Encrypt, Split};
 use super::words::{problem, secret_key, split, text};
+use crate::plan::{Codec, Compress, Credential, Encrypt, Split};
 
 /// PBKDF2 iterations of `openssl enc -pbkdf2` without `-iter`.
 pub const DEFAULT_ITERATIONS: u32 = 10_000;

@@ -3,8 +3,8 @@
 use crate::database::{DatabaseConfig, DatabaseSpec};
 use crate::validate::Problem;
 
-use super::plan::{Credential, Database, Engine};
 use super::words::{credential, problem, split, text};
+use crate::plan::{Credential, Database, Engine};
 
 /// Options that would send the dump elsewhere, hide a failure or carry a password.
 fn refused_options(engine: Engine) -> &'static [&'static str] {

@@ -1,4 +1,4 @@
-//! Custom resource definitions of the gobackup.io family.
+//! Custom resource definitions of the kinds of gobackup.io.
 //!
 //! The derive of kube knows `spec` and `status` alone; `Backup` and `CronBackup` have fields at
 //! the document's root, so their definitions are put together here.
@@ -13,21 +13,11 @@ use serde_json::{Value, json};
 
 use crate::backup::BackupBody;
 use crate::database::Database;
+use crate::group::{DATABASE_GROUP, GROUP, STORAGE_GROUP, VERSION};
 use crate::legacy::{BackupModel, PostgreSql, S3};
 use crate::storage::Storage;
 
-/// API group of the family.
-pub const GROUP: &str = "gobackup.io";
-/// Group of `PostgreSQL` in 2024.
-pub const DATABASE_GROUP: &str = "database.gobackup.io";
-/// Group of `S3` in 2024.
-pub const STORAGE_GROUP: &str = "storage.gobackup.io";
-/// The one served version.
-pub const VERSION: &str = "v1";
-/// Group and version.
-pub const API_VERSION: &str = "gobackup.io/v1";
-
-/// Every kind of the family.
+/// Every kind.
 pub fn all() -> Vec<CustomResourceDefinition> {
     [
         rooted(

@@ -2,14 +2,14 @@
 //! reaches it. Artefacts have MysqlBackup's own form and names, below the Storage's path.
 
 use crate::backup::StorageRef;
-use crate::mysql_backup::Destination;
+use crate::parts::Destination;
 use crate::storage::StorageSpec;
 use crate::volumes::Ground;
 
-use super::plan::{Credential, Place, Storage};
 use super::resolve::{Unresolved, missing};
 use super::storages;
 use super::words::{problem, text};
+use crate::plan::{Credential, Place, Storage};
 
 /// A Storage as a run uses it.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,8 @@
 use crate::backup::{BackupBody, JobOptions, RunEngine};
 use crate::validate::Problem;
 
-use super::plan::{Codec, Credential, Database, Encrypt, Engine, Place, Plan, Storage};
 use super::words::problem;
+use crate::plan::{Codec, Credential, Database, Encrypt, Engine, Place, Plan, Storage};
 
 /// What mends every problem found here.
 const REMEDY: &str = "set spec.job.engine: native";

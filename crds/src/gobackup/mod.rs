@@ -1,8 +1,8 @@
-//! The gobackup.io family: how a Backup of any generation, its Databases and its Storages become
+//! The kinds of gobackup.io: how a Backup of any generation, its Databases and its Storages become
 //! one plan that the engine schedules and the runner carries out. PURE.
 //!
 //! [`fields::merge`] finds the fields wherever a generation had them, [`resolve::wanted`] names
-//! the objects to look up, [`resolve::resolve`] makes the plan, [`run::with_files`] turns its
+//! the objects to look up, [`resolve::resolve`] makes the plan, [`crate::plan::with_files`] turns its
 //! secrets into mounted files, [`pod::files`] mounts them. [`alone`] judges one object by itself.
 
 pub mod alone;
@@ -12,16 +12,13 @@ pub mod definition;
 pub mod destination;
 pub mod engine;
 pub mod fields;
-pub mod plan;
 pub mod pod;
 pub mod resolve;
-pub mod run;
-pub mod s3_family;
+pub mod s3_providers;
 pub mod storages;
 pub mod verify;
 mod words;
 
-pub use plan::{Credential, Plan};
 pub use pod::{Files, files};
 pub use resolve::{
     ObjectKey, References, Resolved, Unresolved, endpoint, resolve, stored, wanted, wanted_to_read,

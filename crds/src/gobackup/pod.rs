@@ -11,8 +11,7 @@ use k8s_openapi::api::core::v1::{
 use crate::labels::PREFIX;
 use crate::mounts::{mount, volume_of};
 
-use super::plan::{Credential, Place, Plan};
-use super::run::{SECRETS_DIR, SecretFile, VOLUMES_DIR, with_files};
+use crate::plan::{Credential, Place, Plan, SECRETS_DIR, SecretFile, VOLUMES_DIR, with_files};
 
 /// Name of the volume of secrets.
 const SECRETS: &str = "gobackup-secrets";

@@ -12,11 +12,11 @@ use crate::storage::StorageSpec;
 use crate::validate::Problem;
 use crate::volumes::{self, Ground};
 
-use super::definition::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
 use super::fields::{Merged, merge};
-use super::plan::{Compress, Credential, Encrypt, Plan};
 use super::words::{as_postgresql, as_s3, problem, text};
 use super::{archive, databases, engine, storages, verify};
+use crate::group::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
+use crate::plan::{Compress, Credential, Encrypt, Plan};
 
 /// An object that a Backup may refer to, in the Backup's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -166,7 +166,7 @@ fn storage_candidates(reference: &StorageRef) -> Vec<ObjectKey> {
     let type_ = text(reference.type_.as_deref())
         .unwrap_or_default()
         .to_lowercase();
-    if !type_.is_empty() && super::s3_family::find(&type_).is_none() {
+    if !type_.is_empty() && super::s3_providers::find(&type_).is_none() {
         return vec![today];
     }
     let typed = ObjectKey::new(GROUP, "S3", &name);
@@ -460,13 +460,13 @@ fn find_databases(
     mounted: &dyn Fn(&str) -> bool,
     bad: &mut Unresolved,
     warnings: &mut Vec<String>,
-) -> Vec<super::plan::Database<Credential>> {
+) -> Vec<crate::plan::Database<Credential>> {
     let (path, refs) = &merged.databases;
     if refs.is_empty() {
         bad.problems
             .push(problem(path, "names no Database; add one as {name: …}"));
     }
-    let mut plans: Vec<super::plan::Database<Credential>> = vec![];
+    let mut plans: Vec<crate::plan::Database<Credential>> = vec![];
     for (i, reference) in refs.iter().enumerate() {
         let path = format!("{path}[{i}]");
         let Some(name) = text(reference.name.as_deref()) else {
@@ -511,13 +511,13 @@ fn find_storages(
     ground: &dyn Fn(&str) -> Ground,
     bad: &mut Unresolved,
     warnings: &mut Vec<String>,
-) -> Vec<super::plan::Storage<Credential>> {
+) -> Vec<crate::plan::Storage<Credential>> {
     let (path, refs) = &merged.storages;
     if refs.is_empty() {
         bad.problems
             .push(problem(path, "names no Storage; add one as {name: …}"));
     }
-    let mut plans: Vec<super::plan::Storage<Credential>> = vec![];
+    let mut plans: Vec<crate::plan::Storage<Credential>> = vec![];
     for (i, reference) in refs.iter().enumerate() {
         let path = format!("{path}[{i}]");
         let Some(name) = text(reference.name.as_deref()) else {

@@ -6,9 +6,9 @@ use crate::storage::{StorageConfig, StorageSpec};
 use crate::volumes::{self, Ground};
 
 use super::databases::Outcome;
-use super::plan::{Credential, Place, S3, Storage};
-use super::s3_family::{self, Family};
+use super::s3_providers::{self, Provider};
 use super::words::{credential, problem, text};
+use crate::plan::{Credential, Place, S3, Storage};
 
 /// Seconds a transfer may take where nobody says.
 pub const DEFAULT_TIMEOUT: u32 = 300;
@@ -80,8 +80,8 @@ fn place(
     out: &mut Outcome,
 ) -> Option<Place<Credential>> {
     let config = &spec.config;
-    if let Some(family) = s3_family::find(type_) {
-        return s3(family, config, at, out).map(Place::S3);
+    if let Some(provider) = s3_providers::find(type_) {
+        return s3(provider, config, at, out).map(Place::S3);
     }
     match type_ {
         "local" => local(spec, at, ground, out),
@@ -199,25 +199,25 @@ fn local(
 }
 
 fn s3(
-    family: Family,
+    provider: Provider,
     config: &StorageConfig,
     at: &str,
     out: &mut Outcome,
 ) -> Option<S3<Credential>> {
     let bucket = need("bucket", config.bucket.as_deref(), at, out)?;
-    let region = text(config.region.as_deref()).unwrap_or(family.region().to_owned());
+    let region = text(config.region.as_deref()).unwrap_or(provider.region().to_owned());
     let account = text(config.account_id.as_deref());
     let endpoint = match text(config.endpoint.as_deref()) {
         Some(endpoint) if endpoint.contains("://") => Some(endpoint),
         Some(host) => Some(format!("https://{host}")),
         None => {
-            if family.name == "r2" && account.is_none() {
+            if provider.name == "r2" && account.is_none() {
                 need("account_id", None, at, out);
             }
-            if family.name == "minio" {
+            if provider.name == "minio" {
                 need("endpoint", None, at, out);
             }
-            family.endpoint(&region, account.as_deref().unwrap_or_default())
+            provider.endpoint(&region, account.as_deref().unwrap_or_default())
         }
     };
     let key = credential(
@@ -235,15 +235,15 @@ fn s3(
         ));
     }
     Some(S3 {
-        family: family.name.to_owned(),
+        provider: provider.name.to_owned(),
         bucket,
         region,
         endpoint,
-        force_path_style: config.force_path_style.unwrap_or(family.path_style()),
+        force_path_style: config.force_path_style.unwrap_or(provider.path_style()),
         storage_class: match &config.storage_class {
             // Set to "" it means the bucket's own class.
             Some(class) => text(Some(class)),
-            None => family.storage_class(),
+            None => provider.storage_class(),
         },
         max_retries: number(None, config.max_retries).unwrap_or(3),
         access_key_id: key,

@@ -1,9 +1,9 @@
 //! Verification by restore of a Backup's archives: what of a plan can never pass it. PURE.
 
 use crate::backup::BackupBody;
-use crate::mysql_backup::VerifyMode;
+use crate::parts::VerifyMode;
 
-use super::plan::{Codec, Credential, Encrypt, Engine, Plan};
+use crate::plan::{Codec, Credential, Encrypt, Engine, Plan};
 
 /// What remains for what can't be restored here.
 const REMEDY: &str = "the verification never passes: set spec.job.verify.mode Checksum, or back it up by a Backup of its own";

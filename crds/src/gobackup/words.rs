@@ -1,10 +1,10 @@
 //! Splitting of an argument line, and the small checks that several modules share.
 
-use crate::mysql_backup::SecretKeyRef;
+use crate::parts::SecretKeyRef;
 use crate::storage::SecretKeySelector;
 use crate::validate::Problem;
 
-use super::plan::Credential;
+use crate::plan::Credential;
 
 /// One mistake at a path.
 pub(super) fn problem(path: impl Into<String>, message: impl Into<String>) -> Problem {

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
 use crate::backup::BackupBody;
-use crate::gobackup::definition::{API_VERSION, GROUP, VERSION};
+use crate::group::{API_VERSION, GROUP, VERSION};
 
 /// A Backup under its older name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

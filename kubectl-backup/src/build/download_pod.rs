@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use crds::backup::JobOptions;
 use crds::download::HOLD;
 use crds::gobackup::Files;
-use crds::gobackup::plan::{Credential, Storage};
-use crds::gobackup::run::{FamilyRunSpec, WORK_DIR};
 use crds::labels;
 use crds::mounts::Mounts;
-use crds::mysql_backup::{Decryption, MysqlBackupSpec};
+use crds::mysql_backup::MysqlBackupSpec;
+use crds::parts::Decryption;
+use crds::plan::{Credential, Storage};
 use crds::request::Action;
-use crds::run::{ObjectId, OperatorTells, RunId, RunSpec, SPEC_VERSION, Trigger};
+use crds::run::Trigger;
+use crds::run_spec::{BackupRunSpec, ObjectId, RunId, RunSpec, WORK_DIR};
 use k8s_openapi::api::core::v1::{
     Affinity, Container, EnvFromSource, EnvVar, LocalObjectReference, Pod, PodSecurityContext,
     PodSpec, ResourceRequirements, Toleration, Volume, VolumeMount,
@@ -108,7 +109,7 @@ pub(crate) fn dump(
         affinity: spec.affinity,
         pod_security_context: spec.pod_security_context,
     };
-    Ok(pod(object, name, image, parts))
+    pod(object, name, image, parts)
 }
 
 /// Builds the pod that reads a Backup's archives.
@@ -122,7 +123,7 @@ pub(crate) fn archive(object: &Object, name: &str, image: &str, from: Archive) -
         identity_file: from.identity.as_ref().and_then(|d| ours.identity(d)),
         ..run_spec(object, name)
     };
-    let run = FamilyRunSpec {
+    let run = BackupRunSpec {
         run,
         plan: from.files.plan,
         gobackup: false,
@@ -146,10 +147,15 @@ pub(crate) fn archive(object: &Object, name: &str, image: &str, from: Archive) -
         affinity: job.affinity,
         pod_security_context: job.pod_security_context,
     };
-    Ok(pod(object, name, image, parts))
+    pod(object, name, image, parts)
 }
 
-fn pod(object: &Object, name: &str, image: &str, parts: Parts) -> Pod {
+fn pod(object: &Object, name: &str, image: &str, parts: Parts) -> Result<Pod> {
+    let security = crds::pod::overlay(
+        &crds::pod::pod_security(),
+        parts.pod_security_context.as_ref(),
+    )
+    .map_err(|e| unreadable(object, e))?;
     let mut mounts = parts.mounts;
     for mount in &mut mounts {
         mount.read_only = Some(true);
@@ -165,7 +171,7 @@ fn pod(object: &Object, name: &str, image: &str, parts: Parts) -> Pod {
         security_context: Some(crds::pod::container_security()),
         ..Container::default()
     };
-    Pod {
+    Ok(Pod {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
             namespace: Some(object.namespace()),
@@ -201,59 +207,27 @@ fn pod(object: &Object, name: &str, image: &str, parts: Parts) -> Pod {
             node_selector: Some(parts.node_selector).filter(|s| !s.is_empty()),
             tolerations: Some(parts.tolerations).filter(|t| !t.is_empty()),
             affinity: parts.affinity,
-            security_context: Some(overlay(parts.pod_security_context.as_ref())),
+            security_context: Some(security),
             ..PodSpec::default()
         }),
         ..Pod::default()
-    }
-}
-
-/// Our security context with what the object says otherwise.
-fn overlay(user: Option<&PodSecurityContext>) -> PodSecurityContext {
-    let ours = crds::pod::pod_security();
-    let (Ok(mut merged), Ok(user)) = (serde_json::to_value(&ours), serde_json::to_value(user))
-    else {
-        return ours;
-    };
-    if let (Some(merged), Some(user)) = (merged.as_object_mut(), user.as_object()) {
-        merged.extend(user.clone());
-    }
-    serde_json::from_value(merged).unwrap_or(ours)
+    })
 }
 
 /// What every download is told.
 fn run_spec(object: &Object, name: &str) -> RunSpec {
-    RunSpec {
-        version: SPEC_VERSION,
-        action: Action::List,
-        object: ObjectId {
-            kind: object.kind.kind.to_owned(),
-            namespace: object.namespace(),
-            name: object.name(),
-            uid: object.uid(),
-        },
-        run: RunId {
-            name: name.to_owned(),
-            slot: None,
-            trigger: Trigger::Manual,
-        },
-        cluster_id: String::new(),
-        source: None,
-        destination: None,
-        client_image: None,
-        compression: None,
-        encryption: None,
-        recipients_file: None,
-        identity_file: None,
-        retention: None,
-        notifications: vec![],
-        notice: None,
-        operator_tells: OperatorTells::default(),
-        after_failure: false,
-        timeout_seconds: None,
-        literal_variables: None,
-        options: serde_json::Value::Null,
-    }
+    let whose = ObjectId {
+        kind: object.kind.kind.to_owned(),
+        namespace: object.namespace(),
+        name: object.name(),
+        uid: object.uid(),
+    };
+    let run = RunId {
+        name: name.to_owned(),
+        slot: None,
+        trigger: Trigger::Manual,
+    };
+    RunSpec::new(Action::List, whose, run)
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crds::mysql_backup::{
+use crds::mysql_backup::MysqlSource;
+use crds::parts::{
     AgeEncryption, Compression, CompressionType, ConcurrencyPolicy, CredentialsRef, Destination,
-    Encryption, MysqlSource, Retention, S3CredentialsRef, S3Destination, SecretKeyRef, Tls,
-    TlsMode, VolumeDestination,
+    Encryption, Retention, S3CredentialsRef, S3Destination, SecretKeyRef, Tls, TlsMode,
+    VolumeDestination,
 };
 use crds::{MysqlBackup, MysqlBackupSpec};
 use k8s_openapi::api::core::v1::{EnvVar, LocalObjectReference, PersistentVolumeClaimVolumeSource};

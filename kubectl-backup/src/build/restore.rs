@@ -1,6 +1,6 @@
 //! A Restore from flags (PURE).
 
-use crds::mysql_backup::{AgeDecryption, Decryption, SecretKeyRef};
+use crds::parts::{AgeDecryption, Decryption, SecretKeyRef};
 use crds::restore::{
     Definers, RestoreFrom, RestoreLocation, RestoreSpec, RestoreTarget, StoredObject,
 };

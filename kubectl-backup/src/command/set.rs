@@ -159,7 +159,7 @@ fn gobackup(args: &Set, object: &Object) -> Result<Map<String, Value>> {
         spec.insert("databaseRefs".to_owned(), refs);
     }
     if let Some(rules) = retention(&args.retention)? {
-        let alone = crds::mysql_backup::Retention {
+        let alone = crds::parts::Retention {
             keep_last: rules.keep_last,
             ..Default::default()
         };

@@ -112,7 +112,7 @@ impl Asked {
             // A Restore is read live when its turn comes; what is kept of all is where they are.
             (crds::GROUP, "restores") if !named => Kinds::Names,
             (crds::GROUP, _) => Kinds::Ours,
-            (group, _) if group.ends_with(crds::gobackup::definition::GROUP) => Kinds::Ours,
+            (group, _) if group.ends_with(crds::group::GROUP) => Kinds::Ours,
             _ => return None,
         };
         let watch = query(&parts.uri).any(|p| matches!(p, "watch=true" | "watch=1"));

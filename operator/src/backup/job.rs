@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use crds::backup::{BackupBody, JobOptions, RunEngine};
-use crds::gobackup::run::{FamilyRunSpec, WORK_DIR};
-use crds::gobackup::{Plan, Resolved, engine, files};
+use crds::gobackup::{Resolved, engine, files};
 use crds::mysql_backup::{MysqlBackupSpec, MysqlSource};
+use crds::plan::Plan;
 use crds::request::Action;
-use crds::run::{RunSpec, SPEC_ENV};
+use crds::run_spec::{BackupRunSpec, RunSpec, SPEC_ENV, WORK_DIR};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Volume, VolumeMount};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -192,7 +192,7 @@ fn add_plan(
     let mut run: RunSpec = serde_json::from_str(&text).map_err(|e| format!("run spec: {e}"))?;
     (run.source, run.destination) = (None, None);
     run.client_image = run.client_image.or(servers);
-    let spec = FamilyRunSpec {
+    let spec = BackupRunSpec {
         run,
         plan,
         gobackup,

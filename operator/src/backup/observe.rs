@@ -6,7 +6,7 @@ use crds::backup::BackupBody;
 use crds::bounds;
 use crds::gobackup::fields::merge;
 use crds::labels;
-use crds::mysql_backup::{ConcurrencyPolicy, VerifyMode};
+use crds::parts::{ConcurrencyPolicy, VerifyMode};
 use crds::schedule::Schedule;
 use crds::validate::{self, Problem};
 use serde_json::{Value, json};

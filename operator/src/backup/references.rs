@@ -5,8 +5,8 @@ use std::sync::{PoisonError, RwLock};
 
 use crds::backup::BackupBody;
 use crds::database::Database;
-use crds::gobackup::definition::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
 use crds::gobackup::{ObjectKey, wanted};
+use crds::group::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
 use crds::labels::TOO_LARGE;
 use crds::legacy::{BackupModel, PostgreSql, S3};
 use crds::storage::{Storage, StorageSpec};

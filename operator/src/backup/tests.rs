@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 
 use crds::request::Action;
-use crds::run::{Run, RunResult, SPEC_ENV, Trigger};
+use crds::run::{Run, RunResult, Trigger};
+use crds::run_spec::SPEC_ENV;
 use crds::time::{parse_rfc3339, to_k8s};
 use k8s_openapi::api::core::v1::PodSpec;
 
@@ -124,7 +125,7 @@ fn settings_come_from_wherever_a_generation_had_them() {
         );
         assert_eq!(
             settings.concurrency,
-            crds::mysql_backup::ConcurrencyPolicy::Forbid,
+            crds::parts::ConcurrencyPolicy::Forbid,
             "{name}"
         );
     }
@@ -489,8 +490,8 @@ fn a_notice_needs_nothing_the_object_refers_to() {
     };
     let mut seed = Seed::new("probe", Trigger::Manual);
     seed.action = Action::Notify;
-    seed.notice = Some(crds::run::RunNotice {
-        event: crds::mysql_backup::NotificationEvent::Overdue,
+    seed.notice = Some(crds::run_spec::RunNotice {
+        event: crds::parts::NotificationEvent::Overdue,
         run: String::new(),
         slot: Some("2025-01-11T00:00:00Z".into()),
         reason: "Overdue".into(),

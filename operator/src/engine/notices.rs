@@ -4,11 +4,12 @@
 //! it off the list when that Job has ended. Objects without receivers cost nothing.
 
 use chrono::Duration;
-use crds::mysql_backup::{Notification, NotificationEvent};
 use crds::names;
+use crds::parts::{Notification, NotificationEvent};
 use crds::report::clean;
 use crds::request::Action;
-use crds::run::{MAX_MESSAGE, Run, RunNotice, RunResult, Trigger};
+use crds::run::{MAX_MESSAGE, Run, RunResult, Trigger};
+use crds::run_spec::RunNotice;
 use crds::schedule::Schedule;
 use crds::status::{MAX_NOTICES, PendingNotice};
 use crds::time::{from_k8s, parse_rfc3339, plus_seconds, rfc3339, to_k8s};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
-use crds::mysql_backup::ConcurrencyPolicy;
+use crds::parts::ConcurrencyPolicy;
 use crds::request::Action;
 use crds::run::Trigger;
 use crds::schedule::DstPolicy;

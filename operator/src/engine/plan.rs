@@ -6,7 +6,8 @@ use chrono::{DateTime, Duration, TimeDelta, Utc};
 use crds::ScheduleStatus;
 use crds::report::{Endpoint, Report};
 use crds::request::{Action, Options};
-use crds::run::{RunNotice, RunResult, Trigger};
+use crds::run::{RunResult, Trigger};
+use crds::run_spec::RunNotice;
 use crds::schedule::Schedule;
 
 use super::{

@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, Duration, Utc};
 use crds::condition::reason::{FAILED_CREATE, NAME_TAKEN};
-use crds::mysql_backup::ConcurrencyPolicy;
 use crds::names;
+use crds::parts::ConcurrencyPolicy;
 use crds::request::{Action, Options};
 use crds::run::{Run, RunResult, Trigger};
 use crds::schedule::Schedule;

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use crds::bounds;
-use crds::gobackup::plan::{Credential, Storage};
 use crds::labels;
 use crds::mounts::Mounts;
-use crds::mysql_backup::{MysqlBackupSpec, RestartPolicy, VolumeDestination};
+use crds::mysql_backup::{MysqlBackupSpec, RestartPolicy};
+use crds::parts::VolumeDestination;
+use crds::plan::{Credential, Storage};
+use crds::pod::overlay;
 use crds::request::Action;
-use crds::run::{ObjectId, OperatorTells, RunId, RunSpec, SPEC_VERSION};
+use crds::run_spec::{ObjectId, OperatorTells, RunId, RunSpec, SPEC_VERSION};
 use crds::schedule::parse_go_duration;
 use k8s_openapi::api::batch::v1::{
     Job, JobSpec, PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement,
@@ -24,7 +26,7 @@ use serde_json::Value;
 
 use super::observe::{self, STARTUP};
 use crate::engine::{Object, Seed};
-use crate::pods::{in_client_image, overlay, pull_policy, some};
+use crate::pods::{in_client_image, pull_policy, some};
 
 /// Where the runner keeps a scratch server.
 const VERIFY_MOUNT: &str = "/run/backup-verify";
@@ -581,8 +583,8 @@ mod tests {
         let job = built(text, |seed| {
             seed.action = Action::Notify;
             (seed.slot, seed.scheduled_at) = (None, None);
-            seed.notice = Some(crds::run::RunNotice {
-                event: crds::mysql_backup::NotificationEvent::Failure,
+            seed.notice = Some(crds::run_spec::RunNotice {
+                event: crds::parts::NotificationEvent::Failure,
                 run: "shop-1".into(),
                 slot: None,
                 reason: "Unschedulable".into(),
@@ -640,32 +642,12 @@ mod tests {
         let spec = spec(
             "backupEnvs: [{name: A, value: '1'}, {name: B, value: x}, {name: A, value: '2'}, {name: BACKUP_SPEC, value: forged}]",
         );
-        let run = RunSpec {
-            version: SPEC_VERSION,
-            action: Action::Backup,
-            object: ObjectId::default(),
-            run: RunId {
-                name: "$(HOME)".into(),
-                slot: None,
-                trigger: Trigger::Manual,
-            },
-            cluster_id: String::new(),
-            source: None,
-            destination: None,
-            client_image: None,
-            compression: None,
-            encryption: None,
-            recipients_file: None,
-            identity_file: None,
-            retention: None,
-            notifications: vec![],
-            notice: None,
-            operator_tells: OperatorTells::default(),
-            literal_variables: None,
-            after_failure: false,
-            timeout_seconds: None,
-            options: Value::Null,
+        let id = RunId {
+            name: "$(HOME)".into(),
+            slot: None,
+            trigger: Trigger::Manual,
         };
+        let run = RunSpec::new(Action::Backup, ObjectId::default(), id);
         let all = env(&spec, &run).unwrap();
         let names: Vec<&str> = all.iter().map(|e| e.name.as_str()).collect();
         assert_eq!(

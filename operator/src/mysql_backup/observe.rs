@@ -2,7 +2,7 @@
 
 use crds::MysqlBackupSpec;
 use crds::bounds;
-use crds::mysql_backup::VerifyMode;
+use crds::parts::VerifyMode;
 use crds::validate::{self, Problem};
 use k8s_openapi::api::core::v1::EnvVar;
 

@@ -1,7 +1,8 @@
 //! What a `storageRef` comes to.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
-use crds::run::{SPEC_ENV, Trigger};
+use crds::run::Trigger;
+use crds::run_spec::SPEC_ENV;
 use k8s_openapi::api::core::v1::PodSpec;
 
 use super::*;

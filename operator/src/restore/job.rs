@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use crds::gobackup::Files;
-use crds::gobackup::plan::{Credential, Storage};
-use crds::gobackup::run::{FamilyRunSpec, WORK_DIR};
 use crds::labels;
 use crds::mounts::Mounts;
 use crds::mysql_backup::MysqlBackupSpec;
 use crds::names;
+use crds::plan::{Credential, Storage};
+use crds::pod::overlay;
 use crds::request::Action;
 use crds::restore::{Restore, RestoreSpec, kind_of};
-use crds::run::{ObjectId, OperatorTells, RunId, RunSpec, SPEC_VERSION, Trigger};
+use crds::run::Trigger;
+use crds::run_spec::{
+    BackupRunSpec, ObjectId, OperatorTells, RunId, RunSpec, SPEC_VERSION, WORK_DIR,
+};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{
     Container, EnvVar, LocalObjectReference, PodSecurityContext, PodSpec, PodTemplateSpec,
@@ -24,7 +27,7 @@ use serde_json::{Value, json};
 use super::archive::Archived;
 use super::observe::Backup;
 use crate::engine::Object;
-use crate::pods::{in_client_image, overlay, pull_policy, some};
+use crate::pods::{in_client_image, pull_policy, some};
 
 /// Seconds to SIGKILL where the spec is silent.
 const GRACE: i64 = 60;
@@ -123,7 +126,7 @@ fn pod(
     match store {
         Stored::Archive(_, files) => {
             mounts.extend(files.volumes.clone(), files.mounts.clone());
-            let run = FamilyRunSpec {
+            let run = BackupRunSpec {
                 run,
                 plan: files.plan.clone(),
                 gobackup: false,

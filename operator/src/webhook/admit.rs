@@ -17,7 +17,7 @@ mod warnings;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use crds::gobackup::definition::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
+use crds::group::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
 use crds::labels::TOO_LARGE;
 use crds::request::{Action, Request};
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview, Operation};

@@ -378,7 +378,7 @@ pub(super) fn prune(context: &Context, family: &Family) -> Result<(), Failure> {
     let options: Options = context.settings.options()?;
     let (targets, lost) = targets(context, family)?;
     context.reporter.phase("Pruning");
-    let rules = crds::mysql_backup::Retention::default();
+    let rules = crds::parts::Retention::default();
     let what = asked(&options, &rules).what;
     let mut sum = Outcome::default();
     let mut failures: Vec<Failure> = lost.into_iter().collect();

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::process::ChildStdin;
 use std::thread::JoinHandle;
 
-use crds::gobackup::plan::{Codec, Compress, Encrypt};
+use crds::plan::{Codec, Compress, Encrypt};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::context::Context;

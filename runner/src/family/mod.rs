@@ -33,7 +33,7 @@ mod whole;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use crds::gobackup::plan::Database;
+use crds::plan::Database;
 use crds::report::EndpointKind;
 use crds::request::Action;
 use crds::run::Artefact;

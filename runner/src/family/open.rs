@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use aes::cipher::{BlockDecryptMut, KeyIvInit};
 use aes::{Aes128, Aes192, Aes256};
-use crds::gobackup::plan::{Codec, Encrypt};
+use crds::plan::{Codec, Encrypt};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::openssl::{self, Options};
@@ -99,12 +99,8 @@ pub(super) fn tar(
         let Some(identity) = identity else {
             return Ok(Err(Closed::NoIdentity));
         };
-        inner = crate::codec::decoder(
-            inner,
-            crds::mysql_backup::CompressionType::None,
-            Some(identity),
-        )
-        .map_err(|e| unreadable(&e))?;
+        inner = crate::codec::decoder(inner, crds::parts::CompressionType::None, Some(identity))
+            .map_err(|e| unreadable(&e))?;
     }
     Ok(Ok(match codec {
         Codec::Tar => inner,

@@ -1,6 +1,6 @@
 //! Which of a Database's own arguments leave something out of its dump, by client. PURE.
 
-use crds::gobackup::plan::{Database, Engine};
+use crds::plan::{Database, Engine};
 use secrecy::SecretString;
 
 use crate::context::Context;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crds::mysql_backup::Retention;
+use crds::parts::Retention;
 
 use crate::context::Context;
 use crate::failure::Failure;

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Command;
 
 use crate::context::Context;
-use crds::run::SPEC_ENV;
+use crds::run_spec::SPEC_ENV;
 
 use super::process::Running;
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
-use crds::run::ObjectId;
+use crds::run_spec::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
@@ -158,8 +158,8 @@ pub(super) fn key(context: &Context, family: &Family, path: &str, attempt: usize
     let extension = family.plan.compress.codec.extension();
     let encrypted = match &family.plan.encrypt {
         None => "",
-        Some(crds::gobackup::plan::Encrypt::Openssl { .. }) => ".enc",
-        Some(crds::gobackup::plan::Encrypt::Age { .. }) => ".age",
+        Some(crds::plan::Encrypt::Openssl { .. }) => ".enc",
+        Some(crds::plan::Encrypt::Age { .. }) => ".age",
     };
     let name = format!("{at}{apart}{extension}{encrypted}");
     match family.plan.split {

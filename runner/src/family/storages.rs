@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crds::gobackup::plan::Storage;
+use crds::plan::Storage;
 use crds::report::EndpointKind;
 use crds::request::Action;
 use secrecy::SecretString;

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Weak};
 
-use crds::gobackup::plan::Split;
+use crds::plan::Split;
 use crds::report::EndpointKind;
 use sha2::{Digest, Sha256};
 

@@ -1,7 +1,7 @@
 //! Chat bots and webhooks: what each takes, and how it says that it took it. Feishu and DingTalk
 //! answer errors with HTTP status 200 and a code.
 
-use crds::mysql_backup::NotificationType;
+use crds::parts::NotificationType;
 use serde_json::{Value, json};
 
 use super::Notice;
@@ -83,7 +83,7 @@ fn code(answer: &str, codes: &[&str], messages: &[&str], scrub: &Scrub) -> Resul
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use super::*;
-    use crds::mysql_backup::NotificationEvent;
+    use crds::parts::NotificationEvent;
 
     #[test]
     fn only_code_zero_is_good() {

@@ -107,7 +107,7 @@ fn decode(text: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use super::*;
-    use crds::mysql_backup::NotificationEvent;
+    use crds::parts::NotificationEvent;
 
     #[test]
     fn a_mail_is_addressed() {

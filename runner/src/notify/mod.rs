@@ -6,7 +6,7 @@ mod ping;
 
 use std::time::Duration;
 
-use crds::mysql_backup::{NotificationEvent, NotificationType};
+use crds::parts::{NotificationEvent, NotificationType};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 

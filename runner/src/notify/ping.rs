@@ -17,7 +17,7 @@ pub(super) fn url(url: &str, notice: &Notice) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crds::mysql_backup::NotificationEvent;
+    use crds::parts::NotificationEvent;
 
     #[test]
     fn a_failure_has_its_own_address() {

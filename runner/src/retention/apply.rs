@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crds::mysql_backup::Retention;
+use crds::parts::Retention;
 
 use super::plan::{Candidate, For, Now, decide};
 use super::{clock, rules};

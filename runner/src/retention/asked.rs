@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::settings::options::Options;
 
 /// What these options of a Prune ask of retention.
-pub fn asked<'a>(options: &Options, rules: &'a crds::mysql_backup::Retention) -> Asked<'a> {
+pub fn asked<'a>(options: &Options, rules: &'a crds::parts::Retention) -> Asked<'a> {
     Asked {
         what: if options.all {
             For::Everything

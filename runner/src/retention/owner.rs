@@ -1,6 +1,6 @@
 //! Whose an artefact is. Objects of two clusters may have one name and one store.
 
-use crds::run::ObjectId;
+use crds::run_spec::ObjectId;
 
 use crate::settings::Identity;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Duration, Utc};
-use crds::mysql_backup::Retention;
+use crds::parts::Retention;
 
 use super::rules::{self, Moment};
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Datelike, Timelike, Utc};
-use crds::mysql_backup::Retention;
+use crds::parts::Retention;
 use crds::schedule::parse_go_duration;
 
 /// When an artefact was made.

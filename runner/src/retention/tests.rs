@@ -2,7 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Duration, Utc};
-use crds::mysql_backup::Retention;
+use crds::parts::Retention;
 use proptest::prelude::*;
 
 use super::plan::UNDER_WAY;

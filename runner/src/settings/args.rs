@@ -1,7 +1,7 @@
 //! Which arguments users may add to the dump client. Clients accept every unambiguous prefix of an
 //! option, so a name is judged by all options it could mean.
 
-use crds::mysql_backup::TlsMode;
+use crds::parts::TlsMode;
 
 /// What may stand before every option's name.
 const PREFIXES: [&str; 5] = ["skip-", "disable-", "enable-", "loose-", "maximum-"];

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crds::gobackup::plan::Storage;
-use crds::run::{RunDestination, RunS3};
+use crds::plan::Storage;
+use crds::run_spec::{RunDestination, RunS3};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::plan;

@@ -1,9 +1,10 @@
 //! Whose run this is, and where its artefact belongs below the destination's root.
 
 use chrono::{DateTime, Utc};
-use crds::mysql_backup::CompressionType;
 use crds::names::short_hash;
-use crds::run::{ObjectId, RunSpec, Trigger};
+use crds::parts::CompressionType;
+use crds::run::Trigger;
+use crds::run_spec::{ObjectId, RunSpec};
 
 use super::{Environment, Source};
 

@@ -16,11 +16,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono_tz::Tz;
-use crds::mysql_backup::{
-    Compression, CompressionType, NotificationEvent, NotificationType, Retention,
-};
+use crds::parts::{Compression, CompressionType, NotificationEvent, NotificationType, Retention};
 use crds::request::Action;
-use crds::run::{RunNotice, RunNotification, RunSpec, SPEC_ENV, SPEC_VERSION};
+use crds::run_spec::{RunNotice, RunNotification, RunSpec, SPEC_ENV, SPEC_VERSION};
 use secrecy::ExposeSecret;
 
 use crate::failure::Failure;

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chrono_tz::Tz;
-use crds::gobackup::Plan;
-use crds::gobackup::plan::{Encrypt, Storage};
-use crds::gobackup::run::FamilyRunSpec;
+use crds::plan::{Encrypt, Plan, Storage};
 use crds::request::Action;
+use crds::run_spec::BackupRunSpec;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::ReadFile;
@@ -42,7 +41,7 @@ impl Family {
         if value.get("plan").is_none() {
             return Ok(None);
         }
-        let spec: FamilyRunSpec = serde_json::from_value(value).map_err(|e| {
+        let spec: BackupRunSpec = serde_json::from_value(value).map_err(|e| {
             format!("BACKUP_SPEC can't be read ({e}): use runner and operator of the same version")
         })?;
         let mut problems = vec![];

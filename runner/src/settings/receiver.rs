@@ -1,6 +1,6 @@
 //! Whom the outcome is told.
 
-use crds::mysql_backup::{NotificationEvent, NotificationType};
+use crds::parts::{NotificationEvent, NotificationType};
 use secrecy::SecretString;
 
 /// Somebody to tell.

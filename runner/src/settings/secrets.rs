@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crds::gobackup::run::FamilyRunSpec;
-use crds::run::RunSpec;
+use crds::run_spec::{BackupRunSpec, RunSpec};
 use crds::secret::{is_secret_name, parts};
 
 use super::Environment;
@@ -44,7 +43,7 @@ impl std::fmt::Debug for Secrets {
 /// Tells of a variable whether its value stands in the object, or in an environment that no operator
 /// made.
 pub(super) fn literal(env: &Environment, spec: Option<&RunSpec>) -> impl Fn(&str) -> bool + use<> {
-    let operator = spec.is_some() || env.contains_key(crds::run::SPEC_ENV);
+    let operator = spec.is_some() || env.contains_key(crds::run_spec::SPEC_ENV);
     let named = spec.and_then(|s| s.literal_variables.clone());
     move |variable| match &named {
         Some(named) => named.iter().any(|n| n == variable),
@@ -94,8 +93,8 @@ impl Secrets {
         if let Some(storage) = destination.and_then(|d| d.storage.as_ref()) {
             let _ = (**storage).clone().map(&mut note);
         }
-        let family = env.get(crds::run::SPEC_ENV);
-        let family = family.and_then(|t| serde_json::from_str::<FamilyRunSpec>(t).ok());
+        let family = env.get(crds::run_spec::SPEC_ENV);
+        let family = family.and_then(|t| serde_json::from_str::<BackupRunSpec>(t).ok());
         if let Some(family) = family {
             let _ = family.plan.map(&mut note);
         }

@@ -1,9 +1,9 @@
 //! The server to dump from: `source` of the spec, or HOST, PORT, USERNAME, PASSWORD, DATABASES,
 //! EXCLUDE_TABLES and MYSQLDUMP_ARGS.
 
-use crds::mysql_backup::TlsMode;
+use crds::parts::TlsMode;
 use crds::request::Action;
-use crds::run::RunSource;
+use crds::run_spec::RunSource;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::args::{self, Origin};

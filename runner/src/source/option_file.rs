@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crds::mysql_backup::TlsMode;
+use crds::parts::TlsMode;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::client::Flavour;

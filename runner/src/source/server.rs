@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crds::mysql_backup::TlsMode;
+use crds::parts::TlsMode;
 
 use super::child::{Dump, Ended};
 use super::client::{Client, Flavour};

@@ -24,7 +24,7 @@ const LARGEST: u64 = 64 << 10;
 #[serde(rename_all = "camelCase", default)]
 pub struct Note {
     /// Whose run it is.
-    pub object: crds::run::ObjectId,
+    pub object: crds::run_spec::ObjectId,
     /// Name of the run.
     pub run: String,
     /// Key the attempt is at; what the keys of a split artefact's parts begin with.

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crds::gobackup::run::VOLUMES_DIR;
 use crds::mounts::DESTINATION_MOUNT;
+use crds::plan::VOLUMES_DIR;
 
 /// File systems that are the container's own layers.
 const LAYERS: [&str; 3] = ["overlay", "fuse.fuse-overlayfs", "aufs"];

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crds::gobackup::plan::{Place, S3, Storage};
-use crds::gobackup::run::VOLUMES_DIR;
+use crds::plan::VOLUMES_DIR;
+use crds::plan::{Place, S3, Storage};
 use crds::report::EndpointKind;
 use crds::request::Action;
 use secrecy::SecretString;

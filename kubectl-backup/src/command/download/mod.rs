@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use crds::backup::BackupBody;
 use crds::download::{PROGRAM, SEND};
-use crds::gobackup::plan::{Credential, Storage};
 use crds::gobackup::{References, destination, wanted_to_read};
-use crds::mysql_backup::Decryption;
+use crds::parts::Decryption;
+use crds::plan::{Credential, Storage};
 use crds::storage::StorageSpec;
 use kube::core::DynamicObject;
 

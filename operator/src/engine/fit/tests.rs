@@ -126,7 +126,7 @@ prop_compose! {
             requests: (0..requests).map(|i| request(i, &message)).collect(),
             missed: vec![MissedSlots { from: time(), to: time(), count: 1, reason: "ConcurrencyForbid".into() }; missed],
             notices: vec![
-                PendingNotice { event: crds::mysql_backup::NotificationEvent::Failure, subject: "n".repeat(63) };
+                PendingNotice { event: crds::parts::NotificationEvent::Failure, subject: "n".repeat(63) };
                 notices
             ],
             overdue_notified_time: Some(time()),

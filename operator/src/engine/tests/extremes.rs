@@ -1,6 +1,6 @@
 //! No number and no time that an object can hold ends the engine.
 
-use crds::mysql_backup::{Notification, NotificationEvent, NotificationType, SecretKeyRef};
+use crds::parts::{Notification, NotificationEvent, NotificationType, SecretKeyRef};
 use crds::status::{MissedSlots, ObservedSchedule, Totals};
 use crds::time::to_k8s;
 

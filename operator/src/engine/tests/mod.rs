@@ -16,7 +16,7 @@ mod verify;
 
 use chrono::{DateTime, Duration, Utc};
 use crds::ScheduleStatus;
-use crds::mysql_backup::ConcurrencyPolicy;
+use crds::parts::ConcurrencyPolicy;
 use crds::request::{Action, Request};
 use crds::run::{Run, RunResult, Trigger};
 use crds::time::{from_k8s, parse_rfc3339};

@@ -1,7 +1,7 @@
 //! Who is told of what no run's pod can tell, and how often.
 
 use crds::report::Report;
-use crds::run::RunNotice;
+use crds::run_spec::RunNotice;
 
 use super::*;
 
@@ -155,7 +155,7 @@ fn a_run_that_never_starts_is_told_with_the_pods_reason() {
     world.live_to(later);
     let notice = world.started.last().unwrap().notice.clone();
     let expected = RunNotice {
-        event: crds::mysql_backup::NotificationEvent::Failure,
+        event: crds::parts::NotificationEvent::Failure,
         run,
         slot: Some("2025-01-01T01:00:00Z".into()),
         reason: "ImagePullBackOff".into(),

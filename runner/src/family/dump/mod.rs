@@ -9,7 +9,7 @@ pub(super) mod redis;
 
 use std::path::{Path, PathBuf};
 
-use crds::gobackup::plan::{Database, Engine};
+use crds::plan::{Database, Engine};
 use secrecy::SecretString;
 
 use crate::context::Context;

@@ -1,6 +1,6 @@
 //! MySQL and MariaDB over the network, by the runner's own choice of client and options.
 
-use crds::mysql_backup::TlsMode;
+use crds::parts::TlsMode;
 
 use crate::connect;
 use crate::dump_reader::DumpReader;

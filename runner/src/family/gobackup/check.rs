@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crds::gobackup::plan::{Database, Engine};
+use crds::plan::{Database, Engine};
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 

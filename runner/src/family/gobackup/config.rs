@@ -10,7 +10,7 @@ mod yaml;
 
 use std::collections::BTreeMap;
 
-use crds::gobackup::plan::{Codec, Database, Encrypt, Engine, Plan};
+use crds::plan::{Codec, Database, Encrypt, Engine, Plan};
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 

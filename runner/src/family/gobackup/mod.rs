@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use crds::gobackup::plan::Encrypt;
+use crds::plan::Encrypt;
 use crds::report::{EndpointKind, exit};
-use crds::run::{Artefact, SPEC_ENV};
+use crds::run::Artefact;
+use crds::run_spec::SPEC_ENV;
 
 use super::state::Archive;
 use super::storages::{self, Delivered, Target};
@@ -381,10 +382,11 @@ fn check_one(
     state::record(context, &target, &archive)?;
     let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let raw: u64 = content.members.iter().map(super::Member::bytes).sum();
-    let sql =
-        family.plan.databases.iter().any(|d| {
-            config::type_of(d.engine) == config::type_of(crds::gobackup::plan::Engine::Mysql)
-        });
+    let sql = family
+        .plan
+        .databases
+        .iter()
+        .any(|d| config::type_of(d.engine) == config::type_of(crds::plan::Engine::Mysql));
     context.reporter.update(|r| {
         r.raw_bytes = Some(count(raw));
         r.tables = sql.then(|| count(content.tables));

@@ -8,7 +8,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crds::mysql_backup::TlsMode;
+use crds::parts::TlsMode;
 
 use crate::context::Context;
 use crate::failure::Failure;

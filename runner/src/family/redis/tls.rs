@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crds::mysql_backup::TlsMode;
+use crds::parts::TlsMode;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;

@@ -1,6 +1,6 @@
 //! Which dumps of an archive are restored, by its record. PURE.
 
-use crds::gobackup::plan::Engine;
+use crds::plan::Engine;
 
 use super::super::state::{FileRecord, Record};
 use crate::failure::Failure;

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crds::mysql_backup::TlsMode;
+use crds::parts::TlsMode;
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 

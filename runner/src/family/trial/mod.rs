@@ -14,8 +14,8 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use crds::gobackup::plan::{Database, Engine};
 use crds::gobackup::verify::unproven;
+use crds::plan::{Database, Engine};
 use crds::report::exit;
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};

@@ -9,7 +9,7 @@ mod pg_archive;
 
 use std::io::{self, Read};
 
-use crds::gobackup::plan::Engine;
+use crds::plan::Engine;
 
 use super::dump::postgresql::is_text;
 use super::rdb;

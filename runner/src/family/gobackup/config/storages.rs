@@ -1,7 +1,6 @@
 //! Storages in gobackup's keys. PURE.
 
-use crds::gobackup::plan::{Place, S3, Storage};
-use crds::gobackup::run::VOLUMES_DIR;
+use crds::plan::{Place, S3, Storage, VOLUMES_DIR};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 
@@ -122,7 +121,7 @@ impl Config<'_> {
 
 fn bucket(s3: &S3<SecretString>, set: &mut impl FnMut(&str, Option<Value>)) {
     let text = |secret: &Option<SecretString>| expose(secret.as_ref()).map(Value::from);
-    set("type", Some(s3.family.as_str().into()));
+    set("type", Some(s3.provider.as_str().into()));
     set("bucket", Some(s3.bucket.as_str().into()));
     set("region", Some(s3.region.as_str().into()));
     set("endpoint", s3.endpoint.as_deref().map(Value::from));

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::none;
-use crate::mysql_backup::VolumeDestination;
+use crate::parts::VolumeDestination;
 
 /// One place for the archive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub enum Place<C> {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         volume: Option<Box<VolumeDestination>>,
     },
-    /// A bucket of the S3 family.
+    /// A bucket of S3 or of a service that speaks it.
     S3(S3<C>),
     /// A bucket of Google Cloud Storage.
     #[serde(rename_all = "camelCase")]
@@ -133,12 +133,13 @@ pub enum Place<C> {
     },
 }
 
-/// A bucket of the S3 family.
+/// A bucket of S3 or of a service that speaks it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct S3<C> {
     /// The type as the Storage names it: s3, minio, oss, ….
-    pub family: String,
+    #[serde(rename = "family")]
+    pub provider: String,
     /// Bucket.
     pub bucket: String,
     /// Region.
@@ -176,7 +177,7 @@ impl<C> Storage<C> {
                 access_key_id: at("access-key-id", s3.access_key_id),
                 secret_access_key: at("secret-access-key", s3.secret_access_key),
                 session_token: at("session-token", s3.session_token),
-                family: s3.family,
+                provider: s3.provider,
                 bucket: s3.bucket,
                 region: s3.region,
                 endpoint: s3.endpoint,

@@ -1,14 +1,16 @@
-//! The plan of a run, the same for every generation. `C` is where a secret comes from: a
+//! The plan of a Backup's run, the same for every generation. `C` is where a secret comes from: a
 //! [`Credential`] while the operator resolves, the path of a mounted file for the runner.
 
 mod archive;
 mod database;
+mod files;
 mod storage;
 
 use serde::{Deserialize, Serialize};
 
 pub use archive::{Codec, Compress, Encrypt, Split};
 pub use database::{Database, Engine};
+pub use files::{SECRETS_DIR, SecretFile, VOLUMES_DIR, with_files};
 pub use storage::{Place, S3, Storage};
 
 /// Where a secret value comes from.

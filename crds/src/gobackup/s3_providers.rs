@@ -1,9 +1,9 @@
-//! Defaults of the S3 family: region, endpoint and storage class of each type, as gobackup has
+//! Defaults of the services that speak S3: region, endpoint and storage class of each type, as gobackup has
 //! them. `R` stands for the region, `A` for the account.
 
 /// Defaults of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Family {
+pub struct Provider {
     /// Value of `Storage.spec.type`.
     pub name: &'static str,
     region: &'static str,
@@ -11,13 +11,13 @@ pub struct Family {
     class: &'static str,
 }
 
-const fn family(
+const fn provider(
     name: &'static str,
     region: &'static str,
     endpoint: &'static str,
     class: &'static str,
-) -> Family {
-    Family {
+) -> Provider {
+    Provider {
         name,
         region,
         endpoint,
@@ -25,33 +25,33 @@ const fn family(
     }
 }
 
-const ALL: &[Family] = &[
-    family("s3", "us-east-1", "", "STANDARD_IA"),
-    family("b2", "us-east-001", "{R}.backblazeb2.com", "STANDARD"),
-    family("us3", "s3-cn-bj", "{R}.ufileos.com", "ARCHIVE"),
-    family("cos", "ap-nanjing", "cos.{R}.myqcloud.com", "STANDARD_IA"),
-    family("kodo", "cn-east-1", "s3-{R}.qiniucs.com", "LINE"),
-    family("r2", "us-east-1", "{A}.r2.cloudflarestorage.com", ""),
-    family("spaces", "nyc1", "{R}.digitaloceanspaces.com", "STANDARD"),
-    family("bos", "bj", "s3.{R}.bcebos.com", "STANDARD_IA"),
-    family("oss", "cn-hangzhou", "oss-{R}.aliyuncs.com", "STANDARD_IA"),
-    family("minio", "us-east-1", "", ""),
-    family(
+const ALL: &[Provider] = &[
+    provider("s3", "us-east-1", "", "STANDARD_IA"),
+    provider("b2", "us-east-001", "{R}.backblazeb2.com", "STANDARD"),
+    provider("us3", "s3-cn-bj", "{R}.ufileos.com", "ARCHIVE"),
+    provider("cos", "ap-nanjing", "cos.{R}.myqcloud.com", "STANDARD_IA"),
+    provider("kodo", "cn-east-1", "s3-{R}.qiniucs.com", "LINE"),
+    provider("r2", "us-east-1", "{A}.r2.cloudflarestorage.com", ""),
+    provider("spaces", "nyc1", "{R}.digitaloceanspaces.com", "STANDARD"),
+    provider("bos", "bj", "s3.{R}.bcebos.com", "STANDARD_IA"),
+    provider("oss", "cn-hangzhou", "oss-{R}.aliyuncs.com", "STANDARD_IA"),
+    provider("minio", "us-east-1", "", ""),
+    provider(
         "obs",
         "cn-north-1",
         "obs.{R}.myhuaweicloud.com",
         "STANDARD_IA",
     ),
-    family("tos", "cn-beijing", "tos-s3-{R}.volces.com", "STANDARD_IA"),
-    family("upyun", "", "s3.api.upyun.com", ""),
+    provider("tos", "cn-beijing", "tos-s3-{R}.volces.com", "STANDARD_IA"),
+    provider("upyun", "", "s3.api.upyun.com", ""),
 ];
 
-/// The family of a type, in lower case.
-pub fn find(type_: &str) -> Option<Family> {
+/// The provider of a type, in lower case.
+pub fn find(type_: &str) -> Option<Provider> {
     ALL.iter().copied().find(|f| f.name == type_)
 }
 
-impl Family {
+impl Provider {
     /// Region where the Storage names none.
     pub fn region(self) -> &'static str {
         self.region
