@@ -3,13 +3,12 @@
 use chrono::{DateTime, Utc};
 
 use crate::cli::{Change, ChangeOutput, Connection, Global};
-use crate::cluster::{Cluster, Object};
+use crate::cluster::{Cluster, Object, OpenRequests};
 use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::ui::Ui;
 use crate::view::output::formatted;
 use crate::view::time::Zone;
-use crate::waiting::request;
 
 /// What every verb is given.
 pub(crate) struct Context {
@@ -22,7 +21,7 @@ pub(crate) struct Context {
     /// The zone times are shown in.
     pub(crate) zone: Zone,
     /// What was asked of the operator and has no answer yet.
-    pub(crate) open_requests: request::OpenRequests,
+    pub(crate) open_requests: OpenRequests,
     clock: (DateTime<Utc>, tokio::time::Instant),
 }
 
@@ -50,7 +49,7 @@ impl Context {
             connection,
             env,
             zone,
-            open_requests: request::OpenRequests::default(),
+            open_requests: OpenRequests::default(),
             clock: (now, tokio::time::Instant::now()),
         })
     }
@@ -108,43 +107,4 @@ pub(crate) async fn interrupted() -> Kind {
     }
     let _ = interrupt.await;
     Kind::Interrupted
-}
-
-/// Tells each failure as it comes and keeps the first one's exit status: the others still get
-/// done what was asked of them.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    first: Option<Kind>,
-    changed: usize,
-    unchanged: usize,
-}
-
-impl Tally {
-    /// Counts an outcome; a failure is told at once.
-    pub(crate) fn add(&mut self, context: &Context, outcome: Result<bool>) -> Result<()> {
-        match outcome {
-            Ok(true) => self.changed += 1,
-            Ok(false) => self.unchanged += 1,
-            // Nobody reads on: no use in going on.
-            Err(error) if matches!(error.kind, Kind::BrokenPipe | Kind::Interrupted) => {
-                return Err(error);
-            }
-            Err(error) => {
-                context.ui.error(&error);
-                self.first.get_or_insert(error.kind);
-            }
-        }
-        Ok(())
-    }
-
-    /// The exit status of all together.
-    pub(crate) fn end(self, change: &Change) -> Result<()> {
-        match self.first {
-            Some(kind) => Err(Error::silent(kind)),
-            None if change.error_unchanged && self.changed == 0 && self.unchanged > 0 => {
-                Err(Error::silent(Kind::Unchanged))
-            }
-            None => Ok(()),
-        }
-    }
 }

@@ -1,10 +1,12 @@
 //! `kubectl backup`: create, list, trigger, suspend and inspect database backups.
 
 mod build;
+mod change;
 mod cli;
 mod cluster;
 mod command;
 mod context;
+mod description;
 mod env;
 mod error;
 mod kind;

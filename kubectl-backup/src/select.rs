@@ -1,10 +1,12 @@
-//! Which objects a verb acts on: by name, by label, all, or picked by hand.
+//! Which objects, runs and restores a verb acts on: by name, by label, all, or picked by hand.
+
+use crds::run::Run;
 
 use crate::cli::Targets;
 use crate::cluster::{Cluster, Object, Query};
 use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::kind::{KINDS, Target};
+use crate::error::{Error, Kind as Exit, Result};
+use crate::kind::{KINDS, RESTORE, Target};
 
 /// The objects a command line means, each found or not: one that is missing keeps none of the
 /// others from being acted on.
@@ -114,4 +116,124 @@ fn consent(context: &Context, found: &[Object], verb: &str) -> Result<()> {
     } else {
         Err(Error::usage("cancelled; nothing was changed"))
     }
+}
+
+/// The named objects, or all there are.
+///
+/// # Errors
+/// The first one that is missing; what the server refused.
+pub(crate) async fn objects(
+    cluster: &Cluster,
+    names: &[String],
+    all_namespaces: bool,
+    selector: Option<&str>,
+) -> Result<Vec<Object>> {
+    let mut found = vec![];
+    for name in names {
+        found.push(cluster.find(&Target::parse(name)?).await?);
+    }
+    if !names.is_empty() {
+        return Ok(found);
+    }
+    let query = Query {
+        namespace: (!all_namespaces).then(|| cluster.namespace.clone()),
+        labels: selector.map(str::to_owned),
+        chunk: 500,
+        ..Query::default()
+    };
+    cluster.all_objects(&KINDS, &query).await
+}
+
+/// A run by its name, or the active or newest one of an object.
+///
+/// # Errors
+/// Neither a run nor an object of that name; an object that never ran.
+pub(crate) async fn find_run(cluster: &Cluster, text: &str) -> Result<(Object, Run)> {
+    let (only_run, name) = match text.strip_prefix("run/") {
+        Some(name) => (true, name),
+        None => (false, text),
+    };
+    let mut missing = None;
+    if !only_run {
+        match cluster.find(&Target::parse(name)?).await {
+            Ok(object) => {
+                return match object.current_run() {
+                    Some(run) => Ok((object, run)),
+                    None => Err(never_ran(&object)),
+                };
+            }
+            Err(error) if error.kind == Exit::NotFound && !name.contains('/') => {
+                missing = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let query = Query {
+        namespace: Some(cluster.namespace.clone()),
+        chunk: 500,
+        ..Query::default()
+    };
+    for object in cluster.all_objects(&KINDS, &query).await? {
+        let run = object
+            .status()
+            .runs
+            .into_iter()
+            .find(|run| run.name == name);
+        if let Some(run) = run {
+            return Ok((object, run));
+        }
+    }
+    Err(missing.unwrap_or_else(|| {
+        Error::new(
+            Exit::NotFound,
+            format!("no run {name:?} in namespace {:?}", cluster.namespace),
+        )
+        .hint("kubectl backup list")
+    }))
+}
+
+/// The object of this name; else the run of this name, with its object.
+///
+/// # Errors
+/// Neither an object nor a run of that name; what the server refused.
+pub(crate) async fn object_or_run(
+    cluster: &Cluster,
+    name: &str,
+) -> Result<(Object, Option<String>)> {
+    match cluster.find(&Target::parse(name)?).await {
+        Ok(object) => Ok((object, None)),
+        Err(error) if error.kind == Exit::NotFound => {
+            let (object, run) = find_run(cluster, name).await?;
+            Ok((object, Some(run.name)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The error for an object without runs.
+pub(crate) fn never_ran(object: &Object) -> Error {
+    let short = object.kind.short_name(&object.name());
+    Error::new(
+        Exit::NotFound,
+        format!("{} has no run yet", object.full_name()),
+    )
+    .hint(format!("kubectl backup run-now {short} --wait"))
+}
+
+/// A Restore by its name.
+///
+/// # Errors
+/// Not found, not installed, denied.
+pub(crate) async fn restore(cluster: &Cluster, name: &str) -> Result<Object> {
+    let target = Target {
+        kind: Some(&RESTORE),
+        name: name.to_owned(),
+    };
+    cluster.find(&target).await
+}
+
+/// The name in `restore/NAME`.
+pub(crate) fn restore_name(text: &str) -> Option<&str> {
+    let (kind, name) = text.split_once('/')?;
+    crate::kind::is_restore(kind).then_some(name)
 }

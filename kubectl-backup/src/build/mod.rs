@@ -1,9 +1,11 @@
 //! What is sent, made from what was typed (PURE): objects, and the pod of a download.
 
 pub(crate) mod download_pod;
+pub(crate) mod file;
 pub(crate) mod gobackup;
 pub(crate) mod mysql;
 pub(crate) mod restore;
+pub(crate) mod suspension;
 
 /// Names the server would refuse.
 pub(crate) fn bad_name(name: &str) -> Option<String> {

@@ -11,6 +11,7 @@ use kube::config::{
 };
 use secrecy::ExposeSecret;
 
+use super::helper::chain;
 use crate::cli::Connection;
 use crate::env::Env;
 use crate::error::{Error, Kind, Result};
@@ -393,26 +394,4 @@ fn user_of(kubeconfig: &Kubeconfig, options: &KubeConfigOptions) -> String {
         .and_then(|u| u.auth_info.as_ref())
         .and_then(|a| a.impersonate.clone())
         .unwrap_or(name)
-}
-
-/// An error with its causes in one line; of a helper that failed, without what it printed.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    match super::helper::login(error) {
-        Some(login) => super::helper::words(login, &super::helper::Helper::default()).0,
-        None => crds::secret::mask(&plain_chain(error)),
-    }
-}
-
-/// An error with its causes in one line, as they say it.
-pub(crate) fn plain_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }

@@ -2,8 +2,7 @@
 
 use kube::core::Status;
 
-use super::connect::chain;
-use super::helper::{self, Helper};
+use super::helper::{self, Helper, chain};
 use crate::error::{Error, Kind as Exit};
 use crate::kind::Kind;
 

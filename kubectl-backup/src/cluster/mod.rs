@@ -7,6 +7,7 @@ mod helper;
 mod object;
 mod objects;
 mod pods;
+mod request;
 mod review;
 mod table;
 mod trust;
@@ -21,8 +22,9 @@ use crate::error::{Error, Result};
 
 pub(crate) use connect::contexts;
 pub(crate) use fail::{Call, Place, is_missing_object, no_namespace};
-pub(crate) use object::Object;
-pub(crate) use pods::LogOptions;
+pub(crate) use object::{Object, current_run};
+pub(crate) use pods::{LogOptions, last_seen};
+pub(crate) use request::{OpenRequests, fresh_id, withdraw};
 pub(crate) use review::Offers;
 pub(crate) use table::{Change, Event, Query, ServerTable};
 

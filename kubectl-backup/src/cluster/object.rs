@@ -2,10 +2,14 @@
 
 use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
+use crds::restore::RestoreStatus;
+use crds::run::{Run, RunResult};
+use crds::schedule::Schedule;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
+use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::Kind;
 
 /// An object of one of our kinds.
@@ -54,6 +58,42 @@ impl Object {
             .get("status")
             .and_then(|status| serde_json::from_value(status.clone()).ok())
             .unwrap_or_default()
+    }
+
+    /// The status of a Restore, as far as it can be read.
+    pub(crate) fn restore_status(&self) -> RestoreStatus {
+        let status = self.object.data.get("status").cloned();
+        status
+            .and_then(|status| serde_json::from_value(status).ok())
+            .unwrap_or_default()
+    }
+
+    /// Its active run, else its newest.
+    pub(crate) fn current_run(&self) -> Option<Run> {
+        current_run(&self.status()).cloned()
+    }
+
+    /// Its schedule.
+    ///
+    /// # Errors
+    /// It has none, or one that does not parse.
+    pub(crate) fn schedule(&self) -> Result<Schedule> {
+        let status = self.status().schedule.unwrap_or_default();
+        let spec = self.spec();
+        let written = spec["schedule"]
+            .as_str()
+            .or(spec["schedule"]["cron"].as_str());
+        let text = written.unwrap_or(&status.text);
+        if text.is_empty() {
+            return Err(Error::new(
+                Exit::Other,
+                format!("{} has no schedule", self.full_name()),
+            ));
+        }
+        let named = spec["timeZone"].as_str();
+        let observed = (!status.time_zone.is_empty()).then_some(status.time_zone.as_str());
+        Schedule::parse(text, named.or(observed))
+            .map_err(|e| Error::new(Exit::Other, format!("{}: {e}", self.full_name())))
     }
 
     /// Its spec.
@@ -124,4 +164,10 @@ impl Object {
         }
         serde_json::to_value(&object).unwrap_or_default()
     }
+}
+
+/// The run that matters most of an object: the active one, else the newest.
+pub(crate) fn current_run(status: &ScheduleStatus) -> Option<&Run> {
+    let active = status.runs.iter().find(|r| r.result == RunResult::Running);
+    active.or(status.runs.first())
 }

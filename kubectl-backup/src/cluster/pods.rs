@@ -1,5 +1,6 @@
 //! What stands behind a run: its Job, pods, logs and events.
 
+use chrono::{DateTime, Utc};
 use futures::{AsyncBufReadExt, Stream, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -142,7 +143,7 @@ impl Cluster {
             .await
             .map_err(|e| self.explain(&e, Self::core("list", "events", namespace)))?
             .items;
-        events.sort_by_key(crate::view::events::last_seen);
+        events.sort_by_key(last_seen);
         Ok(events)
     }
 
@@ -164,4 +165,23 @@ impl Cluster {
             .map_err(|e| self.explain(&e, call))?;
         Ok(info.git_version)
     }
+}
+
+/// When an event was last seen.
+pub(crate) fn last_seen(event: &Event) -> Option<DateTime<Utc>> {
+    let series = event
+        .series
+        .as_ref()
+        .and_then(|s| s.last_observed_time.as_ref());
+    series
+        .map(crds::time::from_micro)
+        .or_else(|| event.last_timestamp.as_ref().map(crds::time::from_k8s))
+        .or_else(|| event.event_time.as_ref().map(crds::time::from_micro))
+        .or_else(|| {
+            event
+                .metadata
+                .creation_timestamp
+                .as_ref()
+                .map(crds::time::from_k8s)
+        })
 }

@@ -6,12 +6,12 @@ use crds::secret;
 use futures::StreamExt;
 use serde_json::Value;
 
-use super::{describe, runs};
 use crate::cli::{Bundle, StructuredOutput};
 use crate::cluster::{Cluster, LogOptions};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::view::output;
+use crate::{description, select};
 
 /// Gathers. What can't be read is a line that says so.
 ///
@@ -23,7 +23,7 @@ pub(crate) async fn run(context: &Context, args: &Bundle) -> Result<()> {
     let server = cluster.server_version().await.unwrap_or_else(|e| e.message);
     let _ = writeln!(text, "server: {server}\nnamespace: {}", cluster.namespace);
     operators(&cluster, &mut text).await;
-    let objects = runs::objects_of(
+    let objects = select::objects(
         &cluster,
         &args.names,
         args.all_namespaces,
@@ -32,7 +32,7 @@ pub(crate) async fn run(context: &Context, args: &Bundle) -> Result<()> {
     .await?;
     for object in &objects {
         let _ = writeln!(text, "\n# {} in {}", object.full_name(), object.namespace());
-        text.push_str(&describe::text(context, &cluster, object).await);
+        text.push_str(&description::of_object(context, &cluster, object).await);
         let mut value = object.to_value(false);
         redact(&mut value);
         let _ = writeln!(

@@ -1,16 +1,13 @@
 //! `cancel`: asks the operator to end a run.
 
-use crds::request::{Action, Request};
-use crds::run::Run;
-
-use super::run_now::{annotation, fresh_id};
-use super::wait::find_run;
 use crate::cli::Cancel;
-use crate::cluster::{Cluster, Object, duration};
+use crate::cluster::duration;
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
+use crate::select::find_run;
 use crate::ui::Mark;
-use crate::waiting::run::{Goal, attend};
+use crate::waiting::request::ask_to_cancel;
+use crate::waiting::run::{AwaitedRun, wait_for_run};
 
 /// Cancels.
 ///
@@ -26,7 +23,7 @@ pub(crate) async fn run(context: &Context, args: &Cancel) -> Result<()> {
             format!("{} has ended already: {}", run.name, run.result.as_str()),
         ));
     }
-    request(context, &cluster, &object, &run, args.reason.as_deref()).await?;
+    ask_to_cancel(context, &cluster, &object, &run, args.reason.as_deref()).await?;
     context.ui.line(&format!(
         "{} run/{} cancel requested",
         object.full_name(),
@@ -35,39 +32,17 @@ pub(crate) async fn run(context: &Context, args: &Cancel) -> Result<()> {
     if !args.wait {
         return Ok(());
     }
-    let goal = Goal {
+    let awaited = AwaitedRun {
         object: &object,
         run: run.name,
         request: None,
         follow: false,
         timeout,
     };
-    let run = attend(context, &cluster, goal).await?;
+    let run = wait_for_run(context, &cluster, awaited).await?;
     let text = crate::view::runs::outcome(&run, context.now());
     context
         .ui
         .progress(Mark::Good, &format!("{} {text}", run.name));
     Ok(())
-}
-
-/// Asks for the end of one run.
-///
-/// # Errors
-/// What the server refused.
-pub(crate) async fn request(
-    context: &Context,
-    cluster: &Cluster,
-    object: &Object,
-    run: &Run,
-    reason: Option<&str>,
-) -> Result<()> {
-    let id = fresh_id(&run.name);
-    let mut request = Request::new(Action::Cancel, &id, &cluster.user, context.now());
-    request.options.run = Some(run.name.clone());
-    request.reason = reason.unwrap_or_default().to_owned();
-    let patch = annotation(&request);
-    cluster
-        .merge_patch(object, &patch, crds::labels::PLUGIN_MANAGER, false)
-        .await
-        .map(|_| ())
 }

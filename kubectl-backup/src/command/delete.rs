@@ -5,13 +5,14 @@ use std::time::Duration;
 use crds::request::{Action, Options};
 use futures::StreamExt;
 
+use crate::change::Tally;
 use crate::cli::{Delete, DryRun};
 use crate::cluster::{Cluster, Object};
-use crate::context::{Context, Tally};
+use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::select;
 use crate::ui::Mark;
-use crate::waiting::request::{ask, settled};
+use crate::waiting::request::{ask, wait_for_answer};
 
 /// How long the removal of stored data is waited for.
 const PRUNE_LIMIT: Duration = Duration::from_secs(600);
@@ -71,10 +72,11 @@ async fn one(context: &Context, cluster: &Cluster, args: &Delete, object: &Objec
             ..Options::default()
         };
         let id = ask(context, cluster, object, Action::Prune, options).await?;
-        let message = settled(context, cluster, object, &id, PRUNE_LIMIT).await?;
-        context
-            .ui
-            .progress(Mark::Good, &format!("{}: {message}", object.full_name()));
+        let answer = wait_for_answer(context, cluster, object, &id, PRUNE_LIMIT).await?;
+        context.ui.progress(
+            Mark::Good,
+            &format!("{}: {}", object.full_name(), answer.message),
+        );
     }
     if dry_run != DryRun::Client {
         cluster.delete(object, dry_run == DryRun::Server).await?;

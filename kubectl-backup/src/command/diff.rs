@@ -1,12 +1,11 @@
 //! `diff`: what applying a file would change, by a dry run of the server. Status 0 same, 1 differs.
 
-use super::create;
-use super::export::plain;
+use crate::build::file;
 use crate::cli::Diff;
 use crate::cluster::{Cluster, Object};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::view::output::structured;
+use crate::view::written::difference;
 
 /// Compares.
 ///
@@ -15,7 +14,7 @@ use crate::view::output::structured;
 pub(crate) async fn run(context: &Context, args: &Diff) -> Result<()> {
     let cluster = context.cluster().await.map_err(beyond_one)?;
     let mut differs = false;
-    for mut object in create::read(&args.filename)? {
+    for mut object in file::objects(&args.filename)? {
         if object.object.metadata.namespace.is_none() {
             object.object.metadata.namespace = Some(cluster.namespace.clone());
         }
@@ -41,19 +40,5 @@ fn beyond_one(mut error: Error) -> Error {
 async fn one(cluster: &Cluster, object: &Object) -> Result<String> {
     let before = cluster.live(object).await?;
     let after = cluster.apply_dry_run(object).await?;
-    Ok(unified(&object.full_name(), before.as_ref(), &after))
-}
-
-/// A unified diff of two objects as people write them; empty if they are equal.
-pub(crate) fn unified(name: &str, before: Option<&Object>, after: &Object) -> String {
-    let yaml = |object: &Object| structured(&plain(object), crate::cli::StructuredOutput::Yaml);
-    let (old, new) = (before.map(yaml).unwrap_or_default(), yaml(after));
-    if old == new {
-        return String::new();
-    }
-    similar::TextDiff::from_lines(&old, &new)
-        .unified_diff()
-        .context_radius(3)
-        .header(&format!("live/{name}"), &format!("merged/{name}"))
-        .to_string()
+    Ok(difference(&object.full_name(), before.as_ref(), &after))
 }

@@ -4,13 +4,12 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use super::runs;
-use super::suspend::schedule_of;
 use crate::cli::{Health, HealthOutput};
 use crate::cluster::{Object, duration};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::view::freshness::{Freshness, State, Subject, judge};
+use crate::select;
+use crate::view::freshness::{self, Freshness, State};
 use crate::view::output::structured;
 
 /// Status for what could not be found out.
@@ -35,24 +34,6 @@ pub(crate) async fn run(context: &Context, args: &Health) -> Result<()> {
     }
 }
 
-/// An object's verdict, or that of one beside it.
-pub(crate) fn verdict(
-    context: &Context,
-    object: &Object,
-    max_age: Option<chrono::Duration>,
-) -> Freshness {
-    let now = context.now();
-    let status = object.status();
-    let schedule = schedule_of(object).ok();
-    let subject = Subject {
-        status: &status,
-        schedule: schedule.as_ref(),
-        suspended: object.suspended(),
-        created: object.created().unwrap_or(now),
-    };
-    judge(&subject, max_age, now)
-}
-
 async fn check(context: &Context, args: &Health) -> Result<State> {
     let max_age = match &args.max_age {
         Some(text) => Some(
@@ -62,7 +43,7 @@ async fn check(context: &Context, args: &Health) -> Result<State> {
         None => None,
     };
     let cluster = context.cluster().await?;
-    let objects = runs::objects_of(
+    let objects = select::objects(
         &cluster,
         &args.names,
         args.all_namespaces,
@@ -81,7 +62,7 @@ async fn check(context: &Context, args: &Health) -> Result<State> {
     }
     let judged: Vec<(&Object, Freshness)> = objects
         .iter()
-        .map(|o| (o, verdict(context, o, max_age)))
+        .map(|o| (o, freshness::of(o, max_age, context.now())))
         .collect();
     let state = judged
         .iter()

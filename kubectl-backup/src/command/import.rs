@@ -1,18 +1,15 @@
 //! `import`: a gobackup.yml as objects of gobackup.io, printed or applied.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use k8s_openapi::ByteString;
-use serde_json::Value;
-
-use crate::cli::{DryRun, Import, StructuredOutput};
-use crate::cluster::no_namespace;
+use crate::build::file;
+use crate::cli::{Import, StructuredOutput};
 use crate::context::Context;
-use crate::error::{Error, Kind, Result};
-use crate::migration::import::{Imported, Wishes, import};
-use crate::ui::Mark;
+use crate::error::Result;
+use crate::migration::import::apply::{apply, name};
+use crate::migration::import::variables::pairs;
+use crate::migration::import::{Wishes, import};
 use crate::view::output::{list, structured};
 
 /// Imports.
@@ -20,15 +17,15 @@ use crate::view::output::{list, structured};
 /// # Errors
 /// A file that can't be read or translated; what the server refused.
 pub(crate) async fn run(context: &Context, args: &Import) -> Result<()> {
-    let text = read(&args.file)?;
+    let text = file::text(&args.file)?;
     let mut files = BTreeMap::new();
     // As gobackup does: a .env beside the file counts, the environment counts more.
     let beside = args.file.with_file_name(".env");
     if args.file != Path::new("-") && beside.is_file() {
-        files.extend(pairs(&read(&beside)?));
+        files.extend(pairs(&file::text(&beside)?));
     }
     for file in &args.env_file {
-        files.extend(pairs(&read(file)?));
+        files.extend(pairs(&file::text(file)?));
     }
     let imported = import(
         &text,
@@ -74,167 +71,5 @@ pub(crate) async fn run(context: &Context, args: &Import) -> Result<()> {
                 .collect();
             context.ui.out(&texts.join("---\n"))
         }
-    }
-}
-
-fn name(object: &Value) -> &str {
-    object["metadata"]["name"].as_str().unwrap_or_default()
-}
-
-fn read(path: &Path) -> Result<String> {
-    let mut text = String::new();
-    let named = |e: std::io::Error| Error::usage(format!("{}: {e}", path.display()));
-    if path == Path::new("-") {
-        std::io::stdin().read_to_string(&mut text).map_err(named)?;
-        return Ok(text);
-    }
-    std::fs::read_to_string(path).map_err(named)
-}
-
-/// `NAME=VALUE` lines, with `export` and quotes as in a .env file.
-fn pairs(text: &str) -> Vec<(String, String)> {
-    text.lines()
-        .map(str::trim)
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| {
-            let line = line.strip_prefix("export ").unwrap_or(line);
-            let (name, value) = line.split_once('=')?;
-            let value = value.trim();
-            let bare = ['"', '\'']
-                .iter()
-                .find_map(|q| value.strip_prefix(*q)?.strip_suffix(*q));
-            Some((name.trim().to_owned(), bare.unwrap_or(value).to_owned()))
-        })
-        .collect()
-}
-
-/// Applies everything, what is referred to first. An object that is refused keeps back those that
-/// refer to it, for a Backup without its Storage would only fail, and none of the others.
-async fn apply(context: &Context, args: &Import, imported: &Imported) -> Result<()> {
-    let cluster = context.cluster().await?;
-    let suffix = match args.dry_run {
-        DryRun::None => "",
-        DryRun::Client => " (dry run)",
-        DryRun::Server => " (server dry run)",
-    };
-    let (mut absent, mut first) = (BTreeSet::new(), None);
-    for object in imported.secrets.iter().chain(&imported.objects) {
-        let full = full_name(object);
-        if let Some(missing) = references(&object["spec"]).intersection(&absent).next() {
-            context
-                .ui
-                .warn(&format!("{full} is held back: it refers to {missing}"));
-            absent.insert(full);
-            continue;
-        }
-        if args.dry_run != DryRun::Client {
-            let dry_run = args.dry_run == DryRun::Server;
-            let applied = cluster
-                .apply_value(&encoded(object), dry_run, args.force_conflicts)
-                .await;
-            match applied {
-                Ok(()) => {}
-                Err(error) if error.kind == Kind::Unreachable => return Err(error),
-                // Every other object would say the same.
-                Err(error) if error == no_namespace(&cluster.namespace) => return Err(error),
-                Err(mut error) => {
-                    error.message = format!("{full}: {}", error.message);
-                    context.ui.error(&error);
-                    first.get_or_insert(error.kind);
-                    absent.insert(full);
-                    continue;
-                }
-            }
-        }
-        context.ui.line(&format!("{full} applied{suffix}"))?;
-    }
-    let count = imported.secrets.len() + imported.objects.len();
-    let Some(kind) = first else {
-        context.ui.progress(
-            Mark::Good,
-            &format!(
-                "{} secrets and {} objects in namespace {}",
-                imported.secrets.len(),
-                imported.objects.len(),
-                cluster.namespace
-            ),
-        );
-        return Ok(());
-    };
-    Err(Error::new(
-        kind,
-        format!(
-            "{} of {count} objects are not applied: {}",
-            absent.len(),
-            Vec::from_iter(absent).join(", ")
-        ),
-    )
-    .hint(
-        "mend what is named above and run the same command again; what is applied stays as it is",
-    ))
-}
-
-/// `kind.group/name`, as kubectl takes it.
-fn full_name(object: &Value) -> String {
-    let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
-    let version = object["apiVersion"].as_str().unwrap_or_default();
-    let group = version.split_once('/').map_or("", |(group, _)| group);
-    let dot = if group.is_empty() { "" } else { "." };
-    format!("{kind}{dot}{group}/{}", name(object))
-}
-
-/// What a spec refers to, by full name.
-fn references(spec: &Value) -> BTreeSet<String> {
-    let mut all = BTreeSet::new();
-    let mut open = vec![("", spec)];
-    while let Some((field, value)) = open.pop() {
-        match value {
-            Value::Array(items) => open.extend(items.iter().map(|item| (field, item))),
-            Value::Object(fields) => {
-                let kind = match field {
-                    "databaseRefs" => Some("database.gobackup.io"),
-                    "storageRefs" => Some("storage.gobackup.io"),
-                    _ => fields.contains_key("key").then_some("secret"),
-                };
-                if let (Some(kind), Some(name)) = (kind, value["name"].as_str()) {
-                    all.insert(format!("{kind}/{name}"));
-                }
-                open.extend(fields.iter().map(|(key, inner)| (key.as_str(), inner)));
-            }
-            _ => {}
-        }
-    }
-    all
-}
-
-/// A Secret with `data` for `stringData`: the server keeps track of who owns the keys of the one
-/// alone, so that another's are not overwritten and a key that is gone goes away.
-fn encoded(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(Value::Object(texts)) = object
-        .as_object_mut()
-        .and_then(|fields| fields.remove("stringData"))
-    {
-        let data = texts.into_iter().filter_map(|(key, text)| {
-            let bytes = ByteString(text.as_str()?.as_bytes().to_vec());
-            Some((key, serde_json::to_value(bytes).ok()?))
-        });
-        object["data"] = Value::Object(data.collect());
-    }
-    object
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_of_a_dot_env() {
-        let pairs = pairs("# x=y\nA=1\nexport B=\"two words\"\nC='$x'\n\nbare\n");
-        let names: Vec<_> = pairs
-            .iter()
-            .map(|(k, v)| (k.as_str(), v.as_str()))
-            .collect();
-        assert_eq!(names, [("A", "1"), ("B", "two words"), ("C", "$x")]);
     }
 }

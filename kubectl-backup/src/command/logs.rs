@@ -6,12 +6,11 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::mpsc;
 
-use super::wait::{find_run, never_ran, newest};
 use crate::cli::Logs;
 use crate::cluster::{Cluster, LogOptions, Object};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::select;
+use crate::select::{self, find_run, never_ran};
 use crate::ui::Mark;
 use crate::view::pod::{Stage, container, stage};
 use crate::waiting::log_stream::stream;
@@ -22,10 +21,10 @@ use crate::waiting::log_stream::stream;
 /// No such run; a run whose pods are gone.
 pub(crate) async fn run(context: &Context, args: &Logs) -> Result<()> {
     let cluster = context.cluster().await?;
-    if let Some(name) = args.name.as_deref().and_then(super::restore::named) {
-        let object = super::restore::find(&cluster, name).await?;
+    if let Some(name) = args.name.as_deref().and_then(select::restore_name) {
+        let object = select::restore(&cluster, name).await?;
         let namespace = object.namespace();
-        let pod = match super::restore::status(&object).job {
+        let pod = match object.restore_status().job {
             Some(job) => cluster.pods(&namespace, &job).await?.pop(),
             None => None,
         };
@@ -47,7 +46,7 @@ pub(crate) async fn run(context: &Context, args: &Logs) -> Result<()> {
         }
         None => {
             let object = select::one(context, &cluster, None, "logs").await?;
-            let run = newest(&object).ok_or_else(|| never_ran(&object))?;
+            let run = object.current_run().ok_or_else(|| never_ran(&object))?;
             (object, run.name)
         }
     };

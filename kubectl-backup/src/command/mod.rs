@@ -15,10 +15,11 @@ mod health;
 mod import;
 mod list;
 mod logs;
+mod man;
 mod overview;
-pub(crate) mod restore;
+mod restore;
 mod resume;
-pub(crate) mod run_now;
+mod run_now;
 mod runs;
 mod schedule;
 mod set;
@@ -61,8 +62,8 @@ pub(crate) async fn run(verb: Verb, context: &Context) -> Result<()> {
         Verb::Doctor(args) => doctor::run(context, &args).await,
         Verb::Bundle(args) => bundle::run(context, &args).await,
         Verb::Completion(args) => completion::run(context, &args),
-        Verb::Man(args) => completion::man(context, &args.verb),
-        Verb::Complete(args) => completion::answer_shell(context, &args.words).await,
+        Verb::Man(args) => man::run(context, &args),
+        Verb::Complete(args) => complete::run(context, &args).await,
         Verb::Top(args) => top::run(context, &args).await,
         Verb::Delete(args) => delete::run(context, &args).await,
         Verb::Schedule(args) => schedule::run(context, &args.verb).await,
@@ -96,7 +97,9 @@ pub(crate) async fn main(cli: Cli, env: Env, now: DateTime<Utc>) -> u8 {
     let result = tokio::select! {
         result = run(verb, &context) => result,
         kind = interrupted(), if !detaches => {
-            context.open_requests.withdraw_all(&context).await;
+            for line in context.open_requests.withdraw_all().await {
+                context.ui.note(&line);
+            }
             Err(Error::silent(kind))
         }
     };

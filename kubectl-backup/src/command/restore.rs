@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
-use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus};
-
+use crds::restore::{RestorePhase, RestoreSpec};
 use serde_json::json;
 
-use super::run_now::fresh_id;
-use super::wait::find_run;
 use crate::build::restore::{From, spec};
 use crate::cli::{DryRun, Restore};
-use crate::cluster::{Cluster, Object, duration};
+use crate::cluster::{Cluster, Object, duration, fresh_id};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::kind::{RESTORE, Target};
+use crate::kind::RESTORE;
+use crate::select;
 use crate::ui::Mark;
-use crate::waiting::restore as restoring;
+use crate::waiting::restore::{failure, wait_and_report, wait_for_restore};
 
 /// Restores.
 ///
@@ -25,7 +23,14 @@ pub(crate) async fn run(context: &Context, args: &Restore) -> Result<()> {
     let timeout = duration("--timeout", &args.timeout)?;
     let cluster = context.cluster().await?;
     let from = match &args.from {
-        Some(name) => Some(artefact(&cluster, name).await?),
+        Some(name) => {
+            let (object, run) = select::object_or_run(&cluster, name).await?;
+            Some(From {
+                kind: object.kind.kind,
+                name: object.name(),
+                run,
+            })
+        }
         None => None,
     };
     let spec = spec(args, from.as_ref())?;
@@ -37,13 +42,7 @@ pub(crate) async fn run(context: &Context, args: &Restore) -> Result<()> {
     }
     if args.check {
         let object = create(context, &cluster, args, object(&cluster, &name, &spec)?).await?;
-        let goal = restoring::Goal {
-            object: &object,
-            follow: args.follow,
-            timeout,
-        };
-        let status = restoring::attend(context, &cluster, goal).await?;
-        return restoring::conclude(context, &object, &status);
+        return wait_and_report(context, &cluster, &object, args.follow, timeout).await;
     }
     checked(context, &cluster, &name, &spec, timeout).await?;
     consent(context, args, &spec)?;
@@ -54,30 +53,7 @@ pub(crate) async fn run(context: &Context, args: &Restore) -> Result<()> {
             .hint(&format!("kubectl backup wait restore/{name}"));
         return Ok(());
     }
-    let goal = restoring::Goal {
-        object: &object,
-        follow: args.follow,
-        timeout,
-    };
-    let status = restoring::attend(context, &cluster, goal).await?;
-    restoring::conclude(context, &object, &status)
-}
-
-/// The object, and the run if one was named.
-async fn artefact(cluster: &Cluster, name: &str) -> Result<From> {
-    let (object, run) = match cluster.find(&Target::parse(name)?).await {
-        Ok(object) => (object, None),
-        Err(error) if error.kind == Exit::NotFound => {
-            let (object, run) = find_run(cluster, name).await?;
-            (object, Some(run.name))
-        }
-        Err(error) => return Err(error),
-    };
-    Ok(From {
-        kind: object.kind.kind,
-        name: object.name(),
-        run,
-    })
+    wait_and_report(context, &cluster, &object, args.follow, timeout).await
 }
 
 fn name(args: &Restore, from: Option<&From>) -> Result<String> {
@@ -146,14 +122,9 @@ async fn checked(
     context
         .ui
         .progress(Mark::Action, &format!("{}: checking", check.full_name()));
-    let goal = restoring::Goal {
-        object: &check,
-        follow: false,
-        timeout,
-    };
-    let status = restoring::attend(context, cluster, goal).await?;
+    let status = wait_for_restore(context, cluster, &check, false, timeout).await?;
     if status.phase != Some(RestorePhase::Succeeded) {
-        let error = restoring::failure(context, &check, &status);
+        let error = failure(context, &check, &status);
         return Err(match status.reason.as_str() {
             "TargetNotEmpty" | "TargetIsSource" => error.hint(
                 "restore elsewhere with --to and --database, or --to-volume, or add --overwrite",
@@ -204,51 +175,4 @@ fn replaced(spec: &RestoreSpec) -> (String, String) {
         format!("This would replace {what} in {word} at {host}."),
         word,
     )
-}
-
-/// The status of a Restore, as far as it can be read.
-pub(crate) fn status(object: &Object) -> RestoreStatus {
-    let status = object.object.data.get("status").cloned();
-    status
-        .and_then(|status| serde_json::from_value(status).ok())
-        .unwrap_or_default()
-}
-
-/// A Restore by its name.
-///
-/// # Errors
-/// Not found, not installed, denied.
-pub(crate) async fn find(cluster: &Cluster, name: &str) -> Result<Object> {
-    let target = Target {
-        kind: Some(&RESTORE),
-        name: name.to_owned(),
-    };
-    cluster.find(&target).await
-}
-
-/// The name in `restore/NAME`.
-pub(crate) fn named(text: &str) -> Option<&str> {
-    let (kind, name) = text.split_once('/')?;
-    crate::kind::is_restore(kind).then_some(name)
-}
-
-/// Waits for a Restore that was made before.
-///
-/// # Errors
-/// As `restore --wait`.
-pub(crate) async fn wait(
-    context: &Context,
-    name: &str,
-    follow: bool,
-    timeout: Duration,
-) -> Result<()> {
-    let cluster = context.cluster().await?;
-    let object = find(&cluster, name).await?;
-    let goal = restoring::Goal {
-        object: &object,
-        follow,
-        timeout,
-    };
-    let status = restoring::attend(context, &cluster, goal).await?;
-    restoring::conclude(context, &object, &status)
 }

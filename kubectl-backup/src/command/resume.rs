@@ -1,15 +1,17 @@
 //! `resume`: slots are started again, and it is said what becomes of those that were missed.
 
 use crds::labels;
-use crds::time::{from_k8s, rfc3339};
-use serde_json::{Map, Value};
+use crds::time::from_k8s;
+use serde_json::Value;
 
-use super::suspend::{apply, next_run, schedule_of, warn_owner};
+use crate::build::suspension;
+use crate::change::{Tally, apply, warn_owner};
 use crate::cli::Resume;
 use crate::cluster::{Cluster, Object};
-use crate::context::{Context, Tally};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::select;
+use crate::view::preview::next_run;
 
 /// Resumes.
 ///
@@ -69,7 +71,7 @@ async fn one(context: &Context, cluster: &Cluster, args: &Resume, object: &Objec
     .await?;
     let what = format!(
         "resumed; {}{}",
-        next_run(context, object),
+        next_run(object, context.zone, context.now()),
         missed(context, args, object)
     );
     context.changed(&changed, &what, &args.change)?;
@@ -84,7 +86,7 @@ fn missed(context: &Context, args: &Resume, object: &Object) -> String {
         .annotation(labels::SUSPENDED_SINCE)
         .and_then(crds::time::parse_rfc3339);
     let since = status.suspended_since.as_ref().map(from_k8s).or(annotated);
-    let (Some(since), Ok(schedule)) = (since, schedule_of(object)) else {
+    let (Some(since), Ok(schedule)) = (since, object.schedule()) else {
         return String::new();
     };
     let anchor = object.created().unwrap_or(since);
@@ -102,24 +104,9 @@ fn missed(context: &Context, args: &Resume, object: &Object) -> String {
 }
 
 fn patch(object: &Object, args: &Resume, now: chrono::DateTime<chrono::Utc>) -> Value {
-    let mut patch = plain_patch(object, now);
+    let mut patch = suspension::resume(object, now);
     if args.run_missed {
         patch["metadata"]["annotations"][labels::SKIP_SLOTS_UNTIL] = Value::Null;
     }
     patch
-}
-
-/// The patch that resumes and takes back what suspending wrote; missed slots are not made up.
-pub(crate) fn plain_patch(object: &Object, now: chrono::DateTime<chrono::Utc>) -> Value {
-    let mut notes = Map::new();
-    for key in [
-        labels::SUSPEND_REASON,
-        labels::SUSPENDED_BY,
-        labels::SUSPENDED_SINCE,
-        labels::RESUME_AT,
-    ] {
-        notes.insert(key.to_owned(), Value::Null);
-    }
-    notes.insert(labels::SKIP_SLOTS_UNTIL.to_owned(), rfc3339(now).into());
-    object.suspend_patch(false, notes)
 }

@@ -1,20 +1,19 @@
 //! `run-now`: asks for a backup, and with `--wait` answers with the run's own result.
 
-use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
 use crds::names;
 use crds::request::{Action, Request};
 use futures::{StreamExt, stream};
-use serde_json::{Value, json};
 
+use crate::change::Tally;
 use crate::cli::{DryRun, RunNow};
-use crate::cluster::{Cluster, Object, duration};
-use crate::context::{Context, Tally};
+use crate::cluster::{Cluster, Object, duration, fresh_id};
+use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::select;
 use crate::ui::Mark;
-use crate::waiting::run::{Goal, attend, conclude};
+use crate::waiting::run::{AwaitedRun, report_result, wait_for_run};
 
 /// Asks, and waits if told to.
 ///
@@ -90,15 +89,15 @@ async fn one(
         Mark::Action,
         &format!("{}: run requested (id {id}, run {run})", object.full_name()),
     );
-    let goal = Goal {
+    let awaited = AwaitedRun {
         object: &object,
         run,
         request: Some(id),
         follow: args.follow,
         timeout,
     };
-    let run = attend(context, cluster, goal).await?;
-    conclude(context, &object, &run)?;
+    let run = wait_for_run(context, cluster, awaited).await?;
+    report_result(context, &object, &run)?;
     Ok(true)
 }
 
@@ -118,28 +117,6 @@ async fn send(
     }
     let server_dry_run = args.change.dry_run == DryRun::Server;
     cluster
-        .merge_patch(
-            object,
-            &annotation(&request),
-            &args.change.field_manager,
-            server_dry_run,
-        )
+        .send(object, &request, &args.change.field_manager, server_dry_run)
         .await
-        .map(|_| ())
-}
-
-/// The patch that carries a request.
-pub(crate) fn annotation(request: &Request) -> Value {
-    let key = Request::annotation_key(&request.id);
-    json!({ "metadata": { "annotations": { key: request.annotation_value() } } })
-}
-
-/// An id nobody else has: ten hex digits of the process's random seed.
-pub(crate) fn fresh_id(salt: &str) -> String {
-    let random = |seed: u64| {
-        let mut hasher = std::hash::RandomState::new().build_hasher();
-        hasher.write_u64(seed);
-        hasher.finish().to_string()
-    };
-    names::short_hash(&[salt, &random(1), &random(2)], 10)
 }

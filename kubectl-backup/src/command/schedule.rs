@@ -4,7 +4,6 @@ use chrono::{DateTime, Utc};
 use crds::schedule::Schedule;
 use serde_json::json;
 
-use super::suspend::schedule_of;
 use crate::cli::{Calendar, Explain, Next, Preview, ScheduleVerb, StructuredOutput};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
@@ -68,7 +67,7 @@ async fn next(context: &Context, args: &Next) -> Result<()> {
                 .as_ref()
                 .map(crds::time::from_k8s)
                 .or(object.created());
-            (schedule_of(&object)?, anchor.unwrap_or(from))
+            (object.schedule()?, anchor.unwrap_or(from))
         }
     };
     let slots = preview::next(&schedule, from, anchor, args.preview.count);
@@ -95,13 +94,12 @@ const OFTEN: i64 = 12;
 async fn calendar(context: &Context, args: &Calendar) -> Result<()> {
     let cluster = context.cluster().await?;
     let found =
-        super::runs::objects_of(&cluster, &[], args.all_namespaces, args.selector.as_deref())
-            .await?;
+        select::objects(&cluster, &[], args.all_namespaces, args.selector.as_deref()).await?;
     let now = context.now();
     let until = now + chrono::Duration::days(i64::from(args.days));
     let mut lines = vec![];
     for object in found.iter().filter(|o| !o.suspended()) {
-        let Ok(schedule) = schedule_of(object) else {
+        let Ok(schedule) = object.schedule() else {
             continue;
         };
         let anchor = object.created().unwrap_or(now);

@@ -4,15 +4,16 @@ use crds::labels;
 use crds::time::rfc3339;
 use serde_json::{Map, Value, json};
 
-use super::diff::unified;
-use super::suspend::{apply, next_run};
 use crate::build::mysql::retention;
+use crate::change::{Tally, apply};
 use crate::cli::{Concurrency, DryRun, Set};
 use crate::cluster::{Cluster, Object};
-use crate::context::{Context, Tally};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::kind::MYSQL;
 use crate::select;
+use crate::view::preview::next_run;
+use crate::view::written::difference;
 
 /// Changes.
 ///
@@ -101,7 +102,7 @@ async fn one(
         context.changed(object, "unchanged", &args.change)?;
         return Ok(false);
     }
-    let text = unified(&object.full_name(), Some(object), &after);
+    let text = difference(&object.full_name(), Some(object), &after);
     if args.diff {
         context.ui.out(&text)?;
         if args.change.dry_run == DryRun::None && !context.ui.confirm("This is the change.")? {
@@ -118,7 +119,7 @@ async fn one(
         DryRun::Client => after,
         _ => apply(cluster, object, &patch, &args.change).await?,
     };
-    let next = next_run(context, &changed);
+    let next = next_run(&changed, context.zone, context.now());
     context.changed(&changed, &format!("changed; {next}"), &args.change)?;
     Ok(true)
 }

@@ -6,12 +6,11 @@ use std::time::Duration;
 use futures::StreamExt;
 use tokio::sync::mpsc;
 
-use super::describe;
-use super::run_now::{annotation, fresh_id};
-use super::wait::newest;
+use crate::build::suspension;
 use crate::cli::Top;
-use crate::cluster::{Cluster, LogOptions, Object, Query};
+use crate::cluster::{Cluster, LogOptions, Object, Query, fresh_id};
 use crate::context::Context;
+use crate::description;
 use crate::error::{Error, Result};
 use crate::kind::{KINDS, Target};
 use crate::view::list::{Row, Shape, rows, table};
@@ -118,7 +117,7 @@ async fn act(
         Action::Logs(name) | Action::Describe(name) => {
             let text = match object(cluster, name).await {
                 Ok(object) if matches!(action, Action::Logs(_)) => log(cluster, &object).await,
-                Ok(object) => describe::text(context, cluster, &object).await,
+                Ok(object) => description::of_object(context, cluster, &object).await,
                 Err(error) => error.message,
             };
             context.ui.screen(&format!("{text}\nAny key goes back."))?;
@@ -144,9 +143,8 @@ async fn start(context: &Context, cluster: &Cluster, name: &str) -> Result<Strin
         &cluster.user,
         context.now(),
     );
-    let patch = annotation(&request);
     cluster
-        .merge_patch(&object, &patch, crds::labels::PLUGIN_MANAGER, false)
+        .send(&object, &request, crds::labels::PLUGIN_MANAGER, false)
         .await?;
     Ok(format!("{name}: run requested (id {id})"))
 }
@@ -155,9 +153,9 @@ async fn toggle(context: &Context, cluster: &Cluster, name: &str) -> Result<Stri
     let object = object(cluster, name).await?;
     let suspend = !object.suspended();
     let patch = if suspend {
-        super::suspend::plain_patch(&object, cluster, context.now())
+        suspension::suspend(&object, &cluster.user, context.now())
     } else {
-        super::resume::plain_patch(&object, context.now())
+        suspension::resume(&object, context.now())
     };
     cluster
         .merge_patch(&object, &patch, crds::labels::PLUGIN_MANAGER, false)
@@ -170,7 +168,7 @@ async fn toggle(context: &Context, cluster: &Cluster, name: &str) -> Result<Stri
 
 /// The end of the log of the newest run.
 async fn log(cluster: &Cluster, object: &Object) -> String {
-    let Some(run) = newest(object) else {
+    let Some(run) = object.current_run() else {
         return "Nothing ran yet.".to_owned();
     };
     let namespace = object.namespace();

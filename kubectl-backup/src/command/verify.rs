@@ -3,14 +3,13 @@
 
 use crds::request::{Action, Options};
 
-use super::wait::find_run;
 use crate::cli::Verify;
 use crate::cluster::duration;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::kind::Target;
+use crate::select;
 use crate::ui::Mark;
-use crate::waiting::request::{ask, settled};
+use crate::waiting::request::{ask, wait_for_answer};
 
 /// Verifies.
 ///
@@ -23,14 +22,7 @@ pub(crate) async fn run(context: &Context, args: &Verify) -> Result<()> {
     }
     let cluster = context.cluster().await?;
     // An object means its newest artefact, a run means its own.
-    let (object, run) = match cluster.find(&Target::parse(&args.name)?).await {
-        Ok(object) => (object, None),
-        Err(error) if error.kind == crate::error::Kind::NotFound => {
-            let (object, run) = find_run(&cluster, &args.name).await?;
-            (object, Some(run.name))
-        }
-        Err(error) => return Err(error),
-    };
+    let (object, run) = select::object_or_run(&cluster, &args.name).await?;
     let options = Options {
         run: run.clone(),
         mode: args.restore.then(|| "Restore".to_owned()),
@@ -45,7 +37,7 @@ pub(crate) async fn run(context: &Context, args: &Verify) -> Result<()> {
             object.full_name()
         ),
     );
-    let message = settled(context, &cluster, &object, &id, timeout).await?;
-    context.ui.progress(Mark::Good, &message);
+    let answer = wait_for_answer(context, &cluster, &object, &id, timeout).await?;
+    context.ui.progress(Mark::Good, &answer.message);
     context.ui.line(&format!("{} verified", object.full_name()))
 }

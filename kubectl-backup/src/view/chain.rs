@@ -5,12 +5,15 @@ use crds::secret;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::describe::{Inputs, Page, Probe, focus};
+use super::page::{Inputs, Page, Probe};
 use super::{duration, pod, runs};
+use crate::cluster::current_run;
 
 /// The run that matters, its Job, its pods, the end of its log.
 pub(crate) fn chain(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus) {
-    let Some(run) = focus(status) else { return };
+    let Some(run) = current_run(status) else {
+        return;
+    };
     page.field(
         "Run",
         &format!("{}  {}", run.name, runs::outcome(run, inputs.now)),

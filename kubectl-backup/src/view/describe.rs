@@ -1,54 +1,19 @@
 //! `describe`: the whole chain of one object, from schedule to the last log lines. A link that
 //! can't be read is a line that says so.
 
-use std::fmt::Write;
-
-use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use crds::ScheduleStatus;
 use crds::run::{Run, RunResult};
 use crds::schedule::Schedule;
 use crds::secret;
 use crds::time::from_k8s;
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Event, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::advice::{Facts, advice};
-use super::table::{Look, Table};
-use super::time::{Zone, zone_or_utc};
+use super::page::{Inputs, Page, or};
+use super::table::Table;
+use super::time::zone_or_utc;
 use super::{duration, preview, runs};
 use crate::cluster::Object;
-use crate::text::sanitise;
-
-/// Something that was read, or why it was not.
-pub(crate) type Probe<T> = Result<T, String>;
-
-/// What `describe` has read.
-pub(crate) struct Inputs<'a> {
-    /// The object.
-    pub(crate) object: &'a Object,
-    /// The Job of the run that matters: the active one, else the newest.
-    pub(crate) job: Probe<Option<Job>>,
-    /// Its pods.
-    pub(crate) pods: Probe<Vec<Pod>>,
-    /// The end of the newest pod's log.
-    pub(crate) log: Probe<Vec<String>>,
-    /// Events of object and Job.
-    pub(crate) events: Probe<Vec<Event>>,
-    /// The zone to show times in.
-    pub(crate) zone: Zone,
-    /// Now.
-    pub(crate) now: DateTime<Utc>,
-    /// Symbols must be ASCII.
-    pub(crate) ascii: bool,
-}
-
-/// The run a description dwells on: the active one, else the newest.
-pub(crate) fn focus(status: &ScheduleStatus) -> Option<&Run> {
-    let active = status.runs.iter().find(|r| r.result == RunResult::Running);
-    active.or(status.runs.first())
-}
 
 /// The description.
 pub(crate) fn describe(inputs: &Inputs<'_>) -> String {
@@ -73,70 +38,6 @@ pub(crate) fn describe(inputs: &Inputs<'_>) -> String {
         page.field("Hint", &advice);
     }
     page.finish()
-}
-
-/// Text with a column of keys.
-#[derive(Default)]
-pub(crate) struct Page {
-    text: String,
-}
-
-impl Page {
-    /// A key and its value.
-    pub(crate) fn field(&mut self, key: &str, value: &str) {
-        let key = format!("{key}:");
-        let _ = writeln!(self.text, "{key:<14} {}", sanitise(value));
-    }
-
-    fn table(&mut self, title: &str, table: &Table) {
-        let _ = writeln!(self.text, "{title}:");
-        for line in table.render(Look::default()).lines() {
-            let _ = writeln!(self.text, "  {line}");
-        }
-    }
-
-    /// The conditions, if there are any.
-    pub(crate) fn conditions(&mut self, conditions: &[Condition], now: DateTime<Utc>) {
-        if conditions.is_empty() {
-            return;
-        }
-        let mut table = Table::new(&["TYPE", "STATUS", "REASON", "AGE", "MESSAGE"]);
-        for condition in conditions {
-            table.push(vec![
-                condition.type_.clone(),
-                condition.status.clone(),
-                condition.reason.clone(),
-                duration::age(from_k8s(&condition.last_transition_time), now),
-                or(&secret::mask(&condition.message), "<none>"),
-            ]);
-        }
-        self.table("Conditions", &table);
-    }
-
-    /// The newest events.
-    pub(crate) fn events(&mut self, events: &Probe<Vec<Event>>, now: DateTime<Utc>) {
-        match events {
-            Ok(events) if events.is_empty() => self.field("Events", "<none>"),
-            Ok(events) => {
-                let newest = events.len().saturating_sub(15);
-                self.table("Events", &super::events::table(&events[newest..], now));
-            }
-            Err(why) => self.field("Events", why),
-        }
-    }
-
-    /// The whole text.
-    pub(crate) fn finish(self) -> String {
-        self.text
-    }
-
-    /// A title with lines below it.
-    pub(crate) fn lines(&mut self, title: &str, lines: &[String]) {
-        let _ = writeln!(self.text, "{title}:");
-        for line in lines {
-            let _ = writeln!(self.text, "  {}", sanitise(line));
-        }
-    }
 }
 
 fn spec_zone(object: &Object) -> Option<Tz> {
@@ -373,13 +274,4 @@ fn tables(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus) {
     }
     page.conditions(&status.conditions, inputs.now);
     page.events(&inputs.events, inputs.now);
-}
-
-/// The text, or what stands for none.
-pub(crate) fn or(text: &str, missing: &str) -> String {
-    if text.is_empty() {
-        missing.to_owned()
-    } else {
-        text.to_owned()
-    }
 }

@@ -6,7 +6,7 @@ use crds::secret;
 use crds::time::from_k8s;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
-use super::describe::{Page, Probe, or};
+use super::page::{Page, Probe, or};
 use super::{chain, duration};
 
 /// What was read.

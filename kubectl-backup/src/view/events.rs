@@ -5,25 +5,7 @@ use k8s_openapi::api::core::v1::Event;
 
 use super::duration;
 use super::table::Table;
-
-/// When an event was last seen.
-pub(crate) fn last_seen(event: &Event) -> Option<DateTime<Utc>> {
-    let series = event
-        .series
-        .as_ref()
-        .and_then(|s| s.last_observed_time.as_ref());
-    series
-        .map(crds::time::from_micro)
-        .or_else(|| event.last_timestamp.as_ref().map(crds::time::from_k8s))
-        .or_else(|| event.event_time.as_ref().map(crds::time::from_micro))
-        .or_else(|| {
-            event
-                .metadata
-                .creation_timestamp
-                .as_ref()
-                .map(crds::time::from_k8s)
-        })
-}
+use crate::cluster::last_seen;
 
 fn first_seen(event: &Event) -> Option<DateTime<Utc>> {
     event

@@ -8,6 +8,7 @@ use crds::schedule::Schedule;
 use crds::time::from_k8s;
 
 use super::duration::{age, human};
+use crate::cluster::Object;
 
 /// How long a run may take beyond its slot before the slot counts as lost.
 const SLACK: Duration = Duration::hours(2);
@@ -40,15 +41,15 @@ impl State {
 
 /// What is known of an object.
 #[derive(Clone, Debug)]
-pub(crate) struct Subject<'a> {
+struct Subject<'a> {
     /// Its status.
-    pub(crate) status: &'a ScheduleStatus,
+    status: &'a ScheduleStatus,
     /// Its schedule, if it has one that parses.
-    pub(crate) schedule: Option<&'a Schedule>,
+    schedule: Option<&'a Schedule>,
     /// No slot is started.
-    pub(crate) suspended: bool,
+    suspended: bool,
     /// When it was created.
-    pub(crate) created: DateTime<Utc>,
+    created: DateTime<Utc>,
 }
 
 /// The verdict on an object.
@@ -98,12 +99,20 @@ fn limits(
     Some((warning.num_seconds(), critical.max(warning).num_seconds()))
 }
 
-/// Judges an object.
-pub(crate) fn judge(
-    subject: &Subject<'_>,
-    max_age: Option<Duration>,
-    now: DateTime<Utc>,
-) -> Freshness {
+/// How fresh an object's backups are. `max_age` takes the place of the schedule's own limit.
+pub(crate) fn of(object: &Object, max_age: Option<Duration>, now: DateTime<Utc>) -> Freshness {
+    let status = object.status();
+    let schedule = object.schedule().ok();
+    let subject = Subject {
+        status: &status,
+        schedule: schedule.as_ref(),
+        suspended: object.suspended(),
+        created: object.created().unwrap_or(now),
+    };
+    judge(&subject, max_age, now)
+}
+
+fn judge(subject: &Subject<'_>, max_age: Option<Duration>, now: DateTime<Utc>) -> Freshness {
     let status = subject.status;
     let success = status.last_successful_time.as_ref().map(from_k8s);
     let seconds = success.map(|at| (now - at).num_seconds());

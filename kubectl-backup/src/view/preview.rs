@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::duration::until;
 use super::time::Zone;
+use crate::cluster::Object;
 
 /// How far ahead zone changes are told.
 const DST_HORIZON: Duration = Duration::days(400);
@@ -81,4 +82,19 @@ pub(crate) fn explain_json(
     value["words"] = json!(schedule.describe());
     value["notes"] = json!(notes);
     value
+}
+
+/// The next slot in words, for the line that says what resuming brings.
+pub(crate) fn next_run(object: &Object, zone: Zone, now: DateTime<Utc>) -> String {
+    let Ok(schedule) = object.schedule() else {
+        return "no next run".to_owned();
+    };
+    match next(&schedule, now, object.created().unwrap_or(now), 1).first() {
+        Some(at) => format!(
+            "next run {} ({})",
+            zone.show(*at, schedule.zone()),
+            until(*at, now)
+        ),
+        None => "no run comes".to_owned(),
+    }
 }

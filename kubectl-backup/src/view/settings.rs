@@ -3,15 +3,12 @@
 use crds::secret;
 use serde_json::Value;
 
-use super::describe::Page;
+use super::page::{Page, or};
 
 /// What the spec says of source, store and the rest, without secrets.
 pub(crate) fn settings(page: &mut Page, spec: &Value) {
-    page.field("Database", &super::describe::or(&source(spec), "<unset>"));
-    page.field(
-        "Storage",
-        &super::describe::or(&destination(spec), "<unset>"),
-    );
+    page.field("Database", &or(&source(spec), "<unset>"));
+    page.field("Storage", &or(&destination(spec), "<unset>"));
     let envs: Vec<String> = spec["backupEnvs"]
         .as_array()
         .into_iter()
@@ -86,10 +83,7 @@ fn destination(spec: &Value) -> String {
         } else {
             format!("pvc/{claim}")
         };
-        format!(
-            "{what}  path: {}",
-            super::describe::or(&text(&volume["path"]), "/")
-        )
+        format!("{what}  path: {}", or(&text(&volume["path"]), "/"))
     } else if let Some(storage) = to["storageRef"]["name"].as_str() {
         format!("storage/{storage}")
     } else {

@@ -1,83 +1,59 @@
-//! Being there while a Restore runs: its phase, its pod, its progress, and how it ended.
+//! Staying with a Restore until it has ended: its phase, its pod, its progress, and how it ended.
 
 use std::time::Duration;
 
 use crds::restore::{RestorePhase, RestoreStatus};
 use crds::secret;
 use crds::time::from_k8s;
-use futures::StreamExt;
-use tokio::time::Instant;
 
-use super::request::ECHO_LIMIT;
 use super::tail::Tail;
+use super::{ANSWER_LIMIT, Waiter, unless_zero, wait};
 use crate::cluster::{Cluster, Object};
-use crate::command::restore::status;
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::ui::Mark;
 
-/// What is waited for.
-pub(crate) struct Goal<'a> {
-    /// The Restore.
-    pub(crate) object: &'a Object,
-    /// Show the log.
-    pub(crate) follow: bool,
-    /// Longest time; zero for ever.
-    pub(crate) timeout: Duration,
-}
-
-/// Waits until the Restore is final and gives its status.
+/// Waits until the Restore is final and gives its status. `follow` shows the log; a `timeout` of
+/// zero waits for ever.
 ///
 /// # Errors
 /// Deleted, no operator, time is up, interrupted. A restore that failed is no error here.
-pub(crate) async fn attend(
+pub(crate) async fn wait_for_restore(
     context: &Context,
     cluster: &Cluster,
-    goal: Goal<'_>,
+    object: &Object,
+    follow: bool,
+    timeout: Duration,
 ) -> Result<RestoreStatus> {
-    let name = goal.object.name();
-    let mut watch = Box::pin(cluster.follow(goal.object));
-    let mut interrupt = Box::pin(crate::context::interrupted());
-    let mut ticks = tokio::time::interval(Duration::from_secs(1));
-    let mut vigil = Vigil::new(context, cluster, &goal);
-    loop {
-        tokio::select! {
-            seen = watch.next() => match seen {
-                Some(Ok(Some(object))) => {
-                    let now = status(&object);
-                    vigil.look(&now);
-                    if now.phase.is_some_and(RestorePhase::is_final) {
-                        vigil.tail.drain(vigil.job.as_deref()).await;
-                        return Ok(now);
-                    }
-                }
-                Some(Ok(None)) => {
-                    return Err(Error::new(
-                        Exit::NotFound,
-                        format!("{} was deleted while it was waited for", goal.object.full_name()),
-                    ));
-                }
-                Some(Err(error)) => return Err(error),
-                None => return Err(Error::new(Exit::Unreachable, "the watch ended")),
-            },
-            Some(line) = vigil.tail.next() => vigil.tail.line(&line),
-            _ = ticks.tick() => vigil.tick().await?,
-            kind = &mut interrupt => {
-                vigil.tail.clear();
-                context.ui.note(&format!(
-                    "Stopped waiting; the restore continues. Re-attach: kubectl backup wait restore/{name}   Cancel: kubectl delete restores.batch.isekiro.com {name}"
-                ));
-                return Err(Error::silent(kind));
-            }
-        }
-    }
+    let mut waiter = RestoreWaiter {
+        object,
+        answered: false,
+        job: None,
+    };
+    let limit = unless_zero(timeout);
+    wait(context, cluster, object, &mut waiter, follow, limit).await
+}
+
+/// As [`wait_for_restore`], then tells how it ended.
+///
+/// # Errors
+/// As [`wait_for_restore`] and [`report_result`].
+pub(crate) async fn wait_and_report(
+    context: &Context,
+    cluster: &Cluster,
+    object: &Object,
+    follow: bool,
+    timeout: Duration,
+) -> Result<()> {
+    let status = wait_for_restore(context, cluster, object, follow, timeout).await?;
+    report_result(context, object, &status)
 }
 
 /// Tells how it ended, as an exit status.
 ///
 /// # Errors
 /// The restore failed.
-pub(crate) fn conclude(context: &Context, object: &Object, status: &RestoreStatus) -> Result<()> {
+fn report_result(context: &Context, object: &Object, status: &RestoreStatus) -> Result<()> {
     let name = object.full_name();
     if status.phase != Some(RestorePhase::Succeeded) {
         context.ui.line(&format!("{name} failed"))?;
@@ -120,65 +96,77 @@ fn took(status: &RestoreStatus) -> String {
     })
 }
 
-struct Vigil<'a> {
-    goal: &'a Goal<'a>,
-    tail: Tail<'a>,
-    started: Instant,
-    echoed: bool,
+/// What is known while waiting.
+struct RestoreWaiter<'a> {
+    object: &'a Object,
+    answered: bool,
     job: Option<String>,
 }
 
-impl<'a> Vigil<'a> {
-    fn new(context: &'a Context, cluster: &'a Cluster, goal: &'a Goal<'a>) -> Self {
-        Self {
-            goal,
-            tail: Tail::new(context, cluster, goal.object.namespace(), goal.follow),
-            started: Instant::now(),
-            echoed: false,
-            job: None,
-        }
-    }
+impl Waiter for RestoreWaiter<'_> {
+    type Outcome = RestoreStatus;
 
-    /// Reads a status.
-    fn look(&mut self, status: &RestoreStatus) {
-        self.echoed |= status.phase.is_some();
+    fn read(&mut self, object: &Object, tail: &mut Tail<'_>) -> Result<Option<RestoreStatus>> {
+        let status = object.restore_status();
+        self.answered |= status.phase.is_some();
         self.job.clone_from(&status.job);
         if status.phase == Some(RestorePhase::Pending) && !status.message.is_empty() {
-            self.tail
-                .say(format!("pending: {}", secret::mask(&status.message)));
+            tail.say(format!("pending: {}", secret::mask(&status.message)));
         }
+        let ended = status.phase.is_some_and(RestorePhase::is_final);
+        Ok(ended.then_some(status))
     }
 
-    /// Once a second: limits, and what the pods do.
-    async fn tick(&mut self) -> Result<()> {
-        let (elapsed, timeout) = (self.started.elapsed(), self.goal.timeout);
-        let object = self.goal.object;
-        if !self.echoed && elapsed >= ECHO_LIMIT {
-            return Err(Error::new(
-                Exit::NotInstalled,
-                format!(
-                    "nothing has handled restore/{} for {}s: no backup-operator is ready, or it does not watch namespace {:?}",
-                    object.name(),
-                    ECHO_LIMIT.as_secs(),
-                    object.namespace(),
-                ),
-            )
-            .hint("kubectl backup doctor"));
-        }
-        if timeout > Duration::ZERO && elapsed >= timeout {
-            self.tail.clear();
-            return Err(Error::new(
-                Exit::Timeout,
-                format!(
-                    "timed out after {}s waiting for restore/{name}; it continues. Re-attach: kubectl backup wait restore/{name}",
-                    timeout.as_secs(),
-                    name = object.name()
-                ),
-            ));
-        }
-        if let Some(job) = &self.job {
-            self.tail.pods(job).await;
-        }
-        Ok(())
+    fn answered(&self) -> bool {
+        self.answered
+    }
+
+    fn job(&self) -> Option<&str> {
+        self.job.as_deref()
+    }
+
+    fn running(&self) -> bool {
+        self.job.is_some()
+    }
+
+    fn stopped(&self) -> Option<String> {
+        Some(format!(
+            "Stopped waiting; the restore continues. Re-attach: kubectl backup wait restore/{name}   Cancel: kubectl delete restores.batch.isekiro.com {name}",
+            name = self.object.name()
+        ))
+    }
+
+    fn deleted(&self) -> Error {
+        Error::new(
+            Exit::NotFound,
+            format!(
+                "{} was deleted while it was waited for",
+                self.object.full_name()
+            ),
+        )
+    }
+
+    fn no_operator(&self) -> Error {
+        Error::new(
+            Exit::NotInstalled,
+            format!(
+                "nothing has handled restore/{} for {}s: no backup-operator is ready, or it does not watch namespace {:?}",
+                self.object.name(),
+                ANSWER_LIMIT.as_secs(),
+                self.object.namespace(),
+            ),
+        )
+        .hint("kubectl backup doctor")
+    }
+
+    fn timed_out(&self, limit: Duration) -> Error {
+        Error::new(
+            Exit::Timeout,
+            format!(
+                "timed out after {}s waiting for restore/{name}; it continues. Re-attach: kubectl backup wait restore/{name}",
+                limit.as_secs(),
+                name = self.object.name()
+            ),
+        )
     }
 }

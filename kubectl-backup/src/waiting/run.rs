@@ -2,22 +2,19 @@
 
 use std::time::Duration;
 
-use crds::ScheduleStatus;
 use crds::run::{Run, RunResult, Trigger};
 use crds::status::{RequestState, RequestStatus};
-use futures::StreamExt;
-use tokio::time::Instant;
 
-use super::request::ECHO_LIMIT;
 use super::tail::Tail;
+use super::{ANSWER_LIMIT, Waiter, unless_zero, wait};
 use crate::cluster::{Cluster, Object};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::ui::Mark;
 use crate::view::runs;
 
-/// What is waited for.
-pub(crate) struct Goal<'a> {
+/// The run that is waited for.
+pub(crate) struct AwaitedRun<'a> {
     /// The object.
     pub(crate) object: &'a Object,
     /// Name of the run.
@@ -35,43 +32,35 @@ pub(crate) struct Goal<'a> {
 /// # Errors
 /// Refused, object deleted, no operator, time is up, interrupted. A run that failed is no error
 /// here: the caller decides.
-pub(crate) async fn attend(context: &Context, cluster: &Cluster, goal: Goal<'_>) -> Result<Run> {
-    let mut watch = Box::pin(cluster.follow(goal.object));
-    let mut ticks = tokio::time::interval(Duration::from_secs(1));
-    let mut vigil = Vigil::new(context, cluster, &goal);
-    let mut interrupt = Box::pin(crate::context::interrupted());
-    loop {
-        tokio::select! {
-            seen = watch.next() => match seen {
-                Some(Ok(Some(object))) => {
-                    if let Some(run) = vigil.look(&object.status())? {
-                        vigil.tail.drain(Some(&goal.run)).await;
-                        return Ok(run);
-                    }
-                }
-                Some(Ok(None)) => return Err(vigil.gone()),
-                Some(Err(error)) => return Err(error),
-                None => return Err(Error::new(Kind::Unreachable, "the watch ended")),
-            },
-            Some(line) = vigil.tail.next() => vigil.tail.line(&line),
-            _ = ticks.tick() => vigil.tick().await?,
-            kind = &mut interrupt => {
-                vigil.tail.clear();
-                context.ui.note(&format!(
-                    "Stopped waiting; the run continues. Re-attach: kubectl backup wait {run}   Cancel: kubectl backup cancel {run}",
-                    run = goal.run
-                ));
-                return Err(Error::silent(kind));
-            }
-        }
-    }
+pub(crate) async fn wait_for_run(
+    context: &Context,
+    cluster: &Cluster,
+    awaited: AwaitedRun<'_>,
+) -> Result<Run> {
+    let mut waiter = RunWaiter {
+        context,
+        awaited: &awaited,
+        answered: awaited.request.is_none(),
+        running: false,
+        phase: String::new(),
+    };
+    let limit = unless_zero(awaited.timeout);
+    wait(
+        context,
+        cluster,
+        awaited.object,
+        &mut waiter,
+        awaited.follow,
+        limit,
+    )
+    .await
 }
 
 /// The exit status of a run that has ended, with its last words.
 ///
 /// # Errors
 /// The run was not good.
-pub(crate) fn conclude(context: &Context, object: &Object, run: &Run) -> Result<()> {
+pub(crate) fn report_result(context: &Context, object: &Object, run: &Run) -> Result<()> {
     let text = runs::outcome(run, context.now());
     let line = format!(
         "{} run/{} {}",
@@ -95,76 +84,28 @@ pub(crate) fn conclude(context: &Context, object: &Object, run: &Run) -> Result<
 }
 
 /// What is known while waiting.
-struct Vigil<'a> {
+struct RunWaiter<'a> {
     context: &'a Context,
-    goal: &'a Goal<'a>,
-    tail: Tail<'a>,
-    started: Instant,
-    echoed: bool,
+    awaited: &'a AwaitedRun<'a>,
+    answered: bool,
     running: bool,
     phase: String,
-    ticks: u32,
 }
 
-impl<'a> Vigil<'a> {
-    fn new(context: &'a Context, cluster: &'a Cluster, goal: &'a Goal<'a>) -> Self {
-        Self {
-            context,
-            goal,
-            tail: Tail::new(context, cluster, goal.object.namespace(), goal.follow),
-            started: Instant::now(),
-            echoed: goal.request.is_none(),
-            running: false,
-            phase: String::new(),
-            ticks: 0,
-        }
-    }
-
-    /// Reads a status: the run, if it has ended.
-    fn look(&mut self, status: &ScheduleStatus) -> Result<Option<Run>> {
-        let goal = self.goal;
-        let request = goal
-            .request
-            .as_ref()
-            .and_then(|id| status.requests.iter().find(|r| &r.id == id));
-        self.echoed |= request.is_some();
-        let run = status.runs.iter().find(|run| {
-            run.name == goal.run || (run.request_id.is_some() && run.request_id == goal.request)
-        });
-        if let Some(run) = run {
-            self.echoed = true;
-            self.running = run.result == RunResult::Running;
-            if run.result.is_final() {
-                return Ok(Some(run.clone()));
-            }
-            self.phase = run.phase.clone().unwrap_or_default();
-            if run.result == RunResult::Waiting {
-                self.tail.say(format!(
-                    "{} {}",
-                    run.name,
-                    runs::outcome(run, self.context.now())
-                ));
-            } else if !self.phase.is_empty() {
-                self.tail.say(format!("{}: {}", run.name, self.phase));
-            }
-            return Ok(None);
-        }
-        match request {
-            Some(request) => self.answered(request),
-            None => Ok(None),
-        }
-    }
-
+impl RunWaiter<'_> {
     /// Reads the answer to a request whose run is not listed.
-    fn answered(&mut self, request: &RequestStatus) -> Result<Option<Run>> {
+    fn answer(&mut self, request: &RequestStatus, tail: &mut Tail<'_>) -> Result<Option<Run>> {
         let message = crds::secret::mask(&request.message);
-        let name = request.job.clone().unwrap_or_else(|| self.goal.run.clone());
+        let name = request
+            .job
+            .clone()
+            .unwrap_or_else(|| self.awaited.run.clone());
         match request.state {
             RequestState::Refused => Err(Error::new(
                 Kind::Other,
                 format!(
                     "{}: the request was refused: {message}",
-                    self.goal.object.full_name()
+                    self.awaited.object.full_name()
                 ),
             )),
             RequestState::Succeeded | RequestState::Failed => {
@@ -178,7 +119,7 @@ impl<'a> Vigil<'a> {
                 Ok(Some(run))
             }
             RequestState::Queued => {
-                self.tail.say(format!("queued: {message}"));
+                tail.say(format!("queued: {message}"));
                 Ok(None)
             }
             RequestState::Running => {
@@ -187,42 +128,78 @@ impl<'a> Vigil<'a> {
             }
         }
     }
+}
 
-    /// Once a second: limits, and what the pods do.
-    async fn tick(&mut self) -> Result<()> {
-        self.ticks += 1;
-        let (elapsed, timeout) = (self.started.elapsed(), self.goal.timeout);
-        if !self.echoed && elapsed >= ECHO_LIMIT {
-            return Err(self.unheard());
+impl Waiter for RunWaiter<'_> {
+    type Outcome = Run;
+
+    fn read(&mut self, object: &Object, tail: &mut Tail<'_>) -> Result<Option<Run>> {
+        let (awaited, status) = (self.awaited, object.status());
+        let request = awaited
+            .request
+            .as_ref()
+            .and_then(|id| status.requests.iter().find(|r| &r.id == id));
+        self.answered |= request.is_some();
+        let run = status.runs.iter().find(|run| {
+            run.name == awaited.run
+                || (run.request_id.is_some() && run.request_id == awaited.request)
+        });
+        let Some(run) = run else {
+            return request.map_or(Ok(None), |request| self.answer(request, tail));
+        };
+        self.answered = true;
+        self.running = run.result == RunResult::Running;
+        if run.result.is_final() {
+            return Ok(Some(run.clone()));
         }
-        if timeout > Duration::ZERO && elapsed >= timeout {
-            return Err(self.late());
+        self.phase = run.phase.clone().unwrap_or_default();
+        if run.result == RunResult::Waiting {
+            let text = runs::outcome(run, self.context.now());
+            tail.say(format!("{} {text}", run.name));
+        } else if !self.phase.is_empty() {
+            tail.say(format!("{}: {}", run.name, self.phase));
         }
-        if self.running && (self.ticks.is_multiple_of(2) || !self.tail.reads()) {
-            self.tail.pods(&self.goal.run).await;
-        }
-        Ok(())
+        Ok(None)
     }
 
-    fn gone(&self) -> Error {
+    fn answered(&self) -> bool {
+        self.answered
+    }
+
+    fn job(&self) -> Option<&str> {
+        Some(&self.awaited.run)
+    }
+
+    fn running(&self) -> bool {
+        self.running
+    }
+
+    fn stopped(&self) -> Option<String> {
+        Some(format!(
+            "Stopped waiting; the run continues. Re-attach: kubectl backup wait {run}   Cancel: kubectl backup cancel {run}",
+            run = self.awaited.run
+        ))
+    }
+
+    fn deleted(&self) -> Error {
         Error::new(
             Kind::NotFound,
             format!(
                 "{} was deleted while {} was waited for",
-                self.goal.object.full_name(),
-                self.goal.run
+                self.awaited.object.full_name(),
+                self.awaited.run
             ),
         )
     }
 
-    fn unheard(&self) -> Error {
-        let object = self.goal.object;
+    fn no_operator(&self) -> Error {
+        let object = self.awaited.object;
         Error::new(
             Kind::NotInstalled,
             format!(
                 "nothing has handled {} for {}s: no backup-operator is ready, or it does not watch namespace {:?}. The request stands for {} minutes",
                 object.kind.short_name(&object.name()),
-                ECHO_LIMIT.as_secs(),
+                ANSWER_LIMIT.as_secs(),
                 object.namespace(),
                 crds::request::LIFETIME.num_minutes()
             ),
@@ -230,15 +207,15 @@ impl<'a> Vigil<'a> {
         .hint("kubectl get pods -A -l app.kubernetes.io/name=backup-operator")
     }
 
-    fn late(&self) -> Error {
-        let run = &self.goal.run;
+    fn timed_out(&self, limit: Duration) -> Error {
+        let run = &self.awaited.run;
         let phase = if self.phase.is_empty() {
             String::new()
         } else {
             format!(" (phase {:?})", self.phase)
         };
         let limit = crate::view::duration::human_millis(
-            i64::try_from(self.goal.timeout.as_millis()).unwrap_or(i64::MAX),
+            i64::try_from(limit.as_millis()).unwrap_or(i64::MAX),
         );
         Error::new(
             Kind::Timeout,

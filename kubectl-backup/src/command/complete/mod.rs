@@ -1,3 +1,158 @@
-//! `__complete`: answers a shell's question.
+//! `__complete`: answers a shell's question, with names from the cluster.
 
-pub(crate) mod words;
+mod words;
+
+use std::time::Duration;
+
+use clap::{CommandFactory, FromArgMatches};
+use crds::restore::RestorePhase;
+use futures::future::join_all;
+
+use self::words::{FILES, NO_FILES, Wanted, answer, wanted};
+use crate::cli::{Cli, CompleteWords, Connection};
+use crate::cluster::{Cluster, Object, Query, contexts, duration};
+use crate::context::Context;
+use crate::env::Env;
+use crate::error::Result;
+use crate::kind::{KINDS, RESTORE};
+
+/// A shell does not wait longer for names, unless `KUBECTL_BACKUP_COMPLETION_TIMEOUT` says so.
+const BUDGET: Duration = Duration::from_millis(900);
+
+/// Answers a shell: silent about failures, within its patience.
+///
+/// # Errors
+/// A closed pipe.
+pub(crate) async fn run(context: &Context, args: &CompleteWords) -> Result<()> {
+    let words = &args.words;
+    let mut root = Cli::command();
+    root.build();
+    let word = words.last().map(String::as_str).unwrap_or_default();
+    let wanted = wanted(&root, words);
+    let directive = if wanted == Wanted::Files {
+        FILES
+    } else {
+        NO_FILES
+    };
+    let connection = connection(words);
+    let given = context.env.completion_timeout.as_deref();
+    let budget = given
+        .and_then(|text| duration("timeout", text).ok())
+        .unwrap_or(BUDGET);
+    let names = candidates(&connection, &context.env, wanted);
+    let found = tokio::time::timeout(budget, names)
+        .await
+        .unwrap_or_default();
+    context.ui.out(&answer(word, &found, directive))
+}
+
+/// The connection flags among the words, as far as they are complete.
+fn connection(words: &[String]) -> Connection {
+    let line = std::iter::once("kubectl-backup").chain(words.iter().map(String::as_str));
+    let matches = Cli::command()
+        .ignore_errors(true)
+        .try_get_matches_from(line);
+    matches
+        .ok()
+        .and_then(|m| Connection::from_arg_matches(&m).ok())
+        .unwrap_or_default()
+}
+
+async fn candidates(connection: &Connection, env: &Env, wanted: Wanted) -> Vec<(String, String)> {
+    let plain = |names: Vec<String>| names.into_iter().map(|n| (n, String::new())).collect();
+    match wanted {
+        Wanted::Words(words) => words,
+        Wanted::Contexts => plain(contexts(connection, env).unwrap_or_default()),
+        Wanted::Zones => plain(crds::schedule::zone_names().map(str::to_owned).collect()),
+        Wanted::Files | Wanted::Nothing => vec![],
+        Wanted::Namespaces
+        | Wanted::Objects
+        | Wanted::ObjectsAndRestores
+        | Wanted::Runs
+        | Wanted::RunsAndRestores => {
+            let Ok(cluster) = Cluster::connect(connection, env).await else {
+                return vec![];
+            };
+            match wanted {
+                Wanted::Namespaces => plain(cluster.namespaces().await),
+                Wanted::Runs => objects(&cluster, true).await,
+                Wanted::RunsAndRestores | Wanted::ObjectsAndRestores => {
+                    let runs = wanted == Wanted::RunsAndRestores;
+                    let (mut found, restores) =
+                        tokio::join!(objects(&cluster, runs), restores(&cluster));
+                    found.extend(restores);
+                    found
+                }
+                _ => objects(&cluster, false).await,
+            }
+        }
+    }
+}
+
+/// Restores, as `restore/NAME`.
+async fn restores(cluster: &Cluster) -> Vec<(String, String)> {
+    let query = Query {
+        namespace: Some(cluster.namespace.clone()),
+        chunk: 500,
+        ..Query::default()
+    };
+    let found = cluster.all_objects(&[&RESTORE], &query).await;
+    let named = |object: &Object| {
+        let phase = object
+            .restore_status()
+            .phase
+            .map_or("Pending", RestorePhase::as_str);
+        (RESTORE.short_name(&object.name()), phase.to_owned())
+    };
+    found.unwrap_or_default().iter().map(named).collect()
+}
+
+/// Objects by name, or by TYPE/NAME where the name alone is not unique; runs if wanted.
+async fn objects(cluster: &Cluster, runs: bool) -> Vec<(String, String)> {
+    let query = Query {
+        namespace: Some(cluster.namespace.clone()),
+        chunk: 500,
+        ..Query::default()
+    };
+    let mut found: Vec<(String, String)> = vec![];
+    if runs {
+        for object in cluster
+            .all_objects(&KINDS, &query)
+            .await
+            .unwrap_or_default()
+        {
+            let schedule = object.status().schedule.unwrap_or_default().text;
+            found.push((object.name(), schedule));
+            for run in object.status().runs {
+                found.push((run.name, run.result.as_str().to_owned()));
+            }
+        }
+        return found;
+    }
+    let tables = join_all(KINDS.iter().map(|kind| cluster.table(kind, &query))).await;
+    let mut rows = vec![];
+    for (kind, table) in KINDS.iter().zip(tables) {
+        if let Ok(Some(table)) = table {
+            rows.extend(crate::view::list::rows(kind, &table));
+        }
+    }
+    let bare = |name: &str| {
+        name.split_once('/')
+            .map_or(name, |(_, name)| name)
+            .to_owned()
+    };
+    for row in &rows {
+        let name = bare(&row.name);
+        let unique = rows
+            .iter()
+            .filter(|other| bare(&other.name) == name)
+            .count()
+            == 1;
+        let about = format!("{} {}", row.schedule, row.status);
+        found.push((if unique { name } else { row.name.clone() }, about));
+        found.push((row.name.clone(), row.schedule.clone()));
+    }
+    found.sort();
+    found.dedup_by(|a, b| a.0 == b.0);
+    found
+}

@@ -2,25 +2,23 @@
 
 mod wizard;
 
-use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
 use kube::api::DynamicObject;
-use serde::Deserialize;
 
-use super::run_now::{annotation, fresh_id};
-use super::suspend::next_run;
 use crate::build;
+use crate::change::Tally;
 use crate::cli::{Change, Create, CreateKind, CreateMysql, DryRun, StructuredOutput};
-use crate::cluster::{Cluster, Object};
-use crate::context::{Context, Tally};
+use crate::cluster::{Cluster, Object, fresh_id};
+use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::kind::{CREATABLE, DATABASE, GOBACKUP, Kind, MYSQL, STORAGE};
+use crate::kind::{DATABASE, GOBACKUP, Kind, MYSQL, STORAGE};
 use crate::ui::Mark;
 use crate::view::output::structured;
-use crate::waiting::request::{ask, settled};
+use crate::view::preview;
+use crate::waiting::request::{ask, wait_for_answer};
 
 /// How long the try of database and store may take.
 const PROBE_LIMIT: Duration = Duration::from_secs(180);
@@ -108,10 +106,10 @@ async fn tried(context: &Context, created: &Object) -> Result<()> {
     let action = crds::request::Action::Probe;
     let id = ask(context, &cluster, created, action, options).await?;
     let name = created.kind.short_name(&created.name());
-    let answer = settled(context, &cluster, created, &id, PROBE_LIMIT).await;
+    let answer = wait_for_answer(context, &cluster, created, &id, PROBE_LIMIT).await;
     // The object is there whatever came out, so the way on is to try it again.
-    let message = answer.map_err(|e| e.hint(format!("kubectl backup doctor --probe {name}")))?;
-    context.ui.progress(Mark::Good, &message);
+    let answer = answer.map_err(|e| e.hint(format!("kubectl backup doctor --probe {name}")))?;
+    context.ui.progress(Mark::Good, &answer.message);
     Ok(())
 }
 
@@ -139,20 +137,18 @@ async fn flags(context: &Context, args: &CreateMysql) -> Result<Object> {
         let id = fresh_id(args.name.as_deref().unwrap_or_default());
         let request =
             crds::request::Request::new(crds::request::Action::Backup, &id, "", context.now());
-        let notes = annotation(&request);
-        let notes = notes["metadata"]["annotations"]
-            .as_object()
-            .cloned()
-            .unwrap_or_default();
         let annotations = object.object.metadata.annotations.get_or_insert_default();
-        for (key, value) in notes {
-            annotations.insert(key, value.as_str().unwrap_or_default().to_owned());
-        }
+        annotations.insert(
+            crds::request::Request::annotation_key(&request.id),
+            request.annotation_value(),
+        );
     }
     let created = send(context, object, &args.change).await?;
     context.changed(&created, "created", &args.change)?;
     if args.change.output.is_none() && !args.suspend {
-        context.ui.note(&next_run(context, &created));
+        context
+            .ui
+            .note(&preview::next_run(&created, context.zone, context.now()));
     }
     Ok(created)
 }
@@ -196,7 +192,7 @@ fn place(cluster: &Cluster, context: &Context, object: &mut Object) -> Result<()
 }
 
 async fn file(context: &Context, path: &Path, change: &Change) -> Result<()> {
-    let objects = read(path)?;
+    let objects = build::file::objects(path)?;
     let mut tally = Tally::default();
     for object in objects {
         check(context, &object)?;
@@ -231,58 +227,4 @@ fn check(context: &Context, object: &Object) -> Result<()> {
             .warn(&format!("{}: {warning}", object.full_name()));
     }
     Ok(())
-}
-
-/// The objects of a YAML or JSON file, Lists unfolded.
-///
-/// # Errors
-/// The file can't be read, or holds something else.
-pub(crate) fn read(path: &Path) -> Result<Vec<Object>> {
-    let failed = |e: &dyn std::fmt::Display| Error::usage(format!("{}: {e}", path.display()));
-    let mut text = String::new();
-    if path == Path::new("-") {
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .map_err(|e| failed(&e))?;
-    } else {
-        text = std::fs::read_to_string(path).map_err(|e| failed(&e))?;
-    }
-    let mut found = vec![];
-    for document in serde_yaml::Deserializer::from_str(&text) {
-        let value = serde_json::Value::deserialize(document).map_err(|e| failed(&e))?;
-        let items = match (value["kind"].as_str(), value.get("items")) {
-            (Some("List"), Some(items)) => items.as_array().cloned().unwrap_or_default(),
-            _ if value.is_null() => vec![],
-            _ => vec![value],
-        };
-        for item in items {
-            let kind = kind_of(&item).map_err(|e| failed(&e))?;
-            let object = serde_json::from_value(item).map_err(|e| failed(&e))?;
-            found.push(Object { kind, object });
-        }
-    }
-    if found.is_empty() {
-        return Err(failed(&"there is no object in it"));
-    }
-    Ok(found)
-}
-
-fn kind_of(value: &serde_json::Value) -> Result<&'static Kind, String> {
-    let (api, name) = (
-        value["apiVersion"].as_str().unwrap_or_default(),
-        value["kind"].as_str().unwrap_or_default(),
-    );
-    let found = CREATABLE
-        .into_iter()
-        .find(|kind| kind.kind == name && api == format!("{}/{}", kind.group, kind.version));
-    found.ok_or_else(|| {
-        let known: Vec<String> = CREATABLE
-            .iter()
-            .map(|k| format!("{} ({}/{})", k.kind, k.group, k.version))
-            .collect();
-        format!(
-            "{name:?} of {api:?} is no backup object; these are: {}",
-            known.join(", ")
-        )
-    })
 }

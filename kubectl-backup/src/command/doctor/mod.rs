@@ -1,6 +1,5 @@
 //! `doctor`: what must be in place for backups to be made, checked one by one, with a remedy each.
 
-use super::health::verdict;
 use crate::cli::Doctor;
 use crate::cluster::{Cluster, Object, Query};
 use crate::context::Context;
@@ -8,9 +7,9 @@ use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{KINDS, Target};
 use crate::rbac::{BACKUPS, NEEDS};
 use crate::text::sanitise;
-use crate::view::freshness::State;
+use crate::view::freshness::{self, State};
 use crate::view::report::{Report, Verdict, render};
-use crate::waiting::request::{ask, settled};
+use crate::waiting::request::{ask, wait_for_answer};
 
 /// Examines.
 ///
@@ -298,7 +297,7 @@ async fn objects(
     };
     for object in &found {
         secrets(cluster, object, report).await;
-        let fresh = verdict(context, object, None);
+        let fresh = freshness::of(object, None, context.now());
         let verdict = match fresh.state {
             State::Ok => Verdict::Good,
             State::Warning => Verdict::Attention,
@@ -386,7 +385,7 @@ async fn probe(context: &Context, cluster: &Cluster, object: &Object, report: &m
     .await
     {
         Ok(id) => {
-            settled(
+            wait_for_answer(
                 context,
                 cluster,
                 object,
@@ -398,7 +397,7 @@ async fn probe(context: &Context, cluster: &Cluster, object: &Object, report: &m
         Err(error) => Err(error),
     };
     match answer {
-        Ok(message) => report.add(Verdict::Good, format!("{short}: {message}"), None),
+        Ok(answer) => report.add(Verdict::Good, format!("{short}: {}", answer.message), None),
         Err(error) => report.failed(
             Verdict::Bad,
             &format!("{short}: database and store"),

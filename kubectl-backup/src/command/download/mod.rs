@@ -16,14 +16,13 @@ use kube::core::DynamicObject;
 
 use self::program::Source;
 use self::transfer::fetch;
-use super::run_now::fresh_id;
-use super::wait::find_run;
 use crate::build::download_pod;
 use crate::cli::Download;
-use crate::cluster::{Cluster, Object, duration};
+use crate::cluster::{Cluster, Object, duration, fresh_id};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::kind::{MYSQL, STORAGE, Target};
+use crate::kind::{MYSQL, STORAGE};
+use crate::select;
 use crate::ui::Mark;
 use crate::view::pod::{Stage, stage};
 
@@ -90,14 +89,7 @@ pub(crate) async fn run(context: &Context, args: &Download) -> Result<()> {
 
 /// The object, and the run if one was named.
 async fn artefact(cluster: &Cluster, args: &Download) -> Result<(Object, Option<String>)> {
-    let found = match cluster.find(&Target::parse(&args.name)?).await {
-        Ok(object) => (object, None),
-        Err(error) if error.kind == Exit::NotFound => {
-            let (object, run) = find_run(cluster, &args.name).await?;
-            (object, Some(run.name))
-        }
-        Err(error) => return Err(error),
-    };
+    let found = select::object_or_run(cluster, &args.name).await?;
     if *found.0.kind == MYSQL && args.storage.is_some() {
         return Err(Error::usage(
             "--storage goes with a Backup or CronBackup of gobackup.io",
@@ -195,7 +187,7 @@ async fn image(
     if let Some(image) = &args.image {
         return Ok(image.clone());
     }
-    let newest = super::wait::newest(object).map(|run| run.name);
+    let newest = object.current_run().map(|run| run.name);
     if let Some(run) = run.map(str::to_owned).or(newest)
         && let Ok(Some(job)) = cluster.job(&object.namespace(), &run).await
     {

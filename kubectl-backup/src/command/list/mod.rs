@@ -7,13 +7,13 @@ use futures::StreamExt;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use super::health::verdict;
 use crate::cli::{Connection, Format, List, Output};
 use crate::cluster::{Change, Cluster, Event, Object, Query, contexts};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{KINDS, Kind, RESTORE, Target};
 use crate::select::none_found;
+use crate::view::freshness;
 use crate::view::list::{Row, Shape, plain, rows, sort, table};
 use crate::view::output;
 
@@ -140,7 +140,7 @@ fn asked_for(context: &Context, args: &List, object: &Object) -> bool {
     (!args.suspended || object.suspended())
         && (!args.failed || last.is_some_and(|r| r.result == RunResult::Failed))
         && (!args.running || runs.iter().any(|r| r.result == RunResult::Running))
-        && (!args.stale || verdict(context, object, None).is_stale())
+        && (!args.stale || freshness::of(object, None, context.now()).is_stale())
 }
 
 /// `TYPE`, `TYPE/NAME` and `NAME`, mixed as one likes.
@@ -275,7 +275,7 @@ async fn narrowed(
         let objects = cluster.all_objects(kinds, query).await?;
         let stale: HashSet<(String, String)> = objects
             .iter()
-            .filter(|o| verdict(context, o, None).is_stale())
+            .filter(|o| freshness::of(o, None, context.now()).is_stale())
             .map(|o| (o.namespace(), o.kind.short_name(&o.name())))
             .collect();
         rows.retain(|row| {

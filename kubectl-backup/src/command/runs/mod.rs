@@ -7,10 +7,10 @@ use crds::time::from_k8s;
 use serde_json::Value;
 
 use crate::cli::{Output, Runs};
-use crate::cluster::{Cluster, Object, Query};
+use crate::cluster::{Cluster, Object};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::kind::{KINDS, Target};
+use crate::kind::Target;
 use crate::select;
 use crate::view::output::{formatted, list};
 use crate::view::runs::{OwnedRun, table};
@@ -124,7 +124,8 @@ async fn objects(
     args: &Runs,
 ) -> Result<(Vec<Object>, Option<Error>)> {
     if args.names.is_empty() {
-        let all = objects_of(cluster, &[], args.all_namespaces, args.selector.as_deref()).await?;
+        let all =
+            select::objects(cluster, &[], args.all_namespaces, args.selector.as_deref()).await?;
         return Ok((all, None));
     }
     let (mut found, mut failed) = (vec![], None);
@@ -138,32 +139,6 @@ async fn objects(
         }
     }
     Ok((found, failed))
-}
-
-/// The named objects, or all there are.
-///
-/// # Errors
-/// The first one that is missing; what the server refused.
-pub(crate) async fn objects_of(
-    cluster: &Cluster,
-    names: &[String],
-    all_namespaces: bool,
-    selector: Option<&str>,
-) -> Result<Vec<Object>> {
-    let mut found = vec![];
-    for name in names {
-        found.push(cluster.find(&Target::parse(name)?).await?);
-    }
-    if !names.is_empty() {
-        return Ok(found);
-    }
-    let query = Query {
-        namespace: (!all_namespaces).then(|| cluster.namespace.clone()),
-        labels: selector.map(str::to_owned),
-        chunk: 500,
-        ..Query::default()
-    };
-    cluster.all_objects(&KINDS, &query).await
 }
 
 fn print(

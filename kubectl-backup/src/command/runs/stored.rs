@@ -11,7 +11,7 @@ use crate::error::{Error, Kind as Exit, Result};
 use crate::ui::Mark;
 use crate::view::pod::container;
 use crate::view::stored::{Line, artefacts, lines};
-use crate::waiting::request::{ask, outcome};
+use crate::waiting::request::{ask, wait_for_answer};
 
 /// The lines of an object.
 ///
@@ -29,7 +29,7 @@ pub(crate) async fn of(
         Mark::Action,
         &format!("{short}: list of the store requested (id {id})"),
     );
-    let answer = outcome(context, cluster, object, &id, limit).await?;
+    let answer = wait_for_answer(context, cluster, object, &id, limit).await?;
     let job = answer.job.ok_or_else(|| {
         Error::new(
             Exit::Other,

@@ -3,6 +3,9 @@
 mod expand;
 mod schedule;
 
+pub(crate) mod apply;
+pub(crate) mod variables;
+
 use std::collections::BTreeSet;
 
 use crds::database::DatabaseConfig;
