@@ -1,33 +1,73 @@
-//! Flags and arguments; no behaviour.
+//! Flags and arguments, a file a verb; no behaviour.
 
-mod admin;
+mod bundle;
+mod cancel;
+mod complete;
+mod completion;
 mod connection;
 mod create;
+mod delete;
+mod describe;
+mod diff;
 #[cfg(test)]
 mod docs;
-mod gobackup;
+mod doctor;
+mod download;
+mod export;
+mod health;
+mod import;
+mod list;
+mod logs;
+mod man;
 mod output;
-mod read;
 mod restore;
-mod run;
+mod resume;
+mod run_now;
+mod runs;
 mod schedule;
+mod set;
+mod shared;
+mod suspend;
+mod top;
+mod verify;
+mod version;
+mod wait;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use admin::{
-    Bundle, Completion, Diff, Doctor, Download, Export, Health, HealthOutput, Import, Man, Set,
-    Shell, Top, Verify,
-};
+pub(crate) use bundle::Bundle;
+pub(crate) use cancel::Cancel;
+pub(crate) use complete::CompleteWords;
+pub(crate) use completion::{Completion, Shell};
 pub(crate) use connection::Connection;
 pub(crate) use create::{
-    Concurrency, Create, CreateKind, CreateMysql, S3Flags, SourceFlags, StoreFlags, TlsFlag,
+    Create, CreateBackup, CreateDatabase, CreateKind, CreateMysql, CreateStorage, SourceFlags,
+    StoreFlags,
 };
-pub(crate) use gobackup::{CreateBackup, CreateDatabase, CreateStorage};
-pub(crate) use output::{ChangeOutput, Format, FormatParser, Output};
-pub(crate) use read::{Describe, List, Logs, Runs, SortBy};
+pub(crate) use delete::Delete;
+pub(crate) use describe::Describe;
+pub(crate) use diff::Diff;
+pub(crate) use doctor::Doctor;
+pub(crate) use download::Download;
+pub(crate) use export::Export;
+pub(crate) use health::{Health, HealthOutput};
+pub(crate) use import::Import;
+pub(crate) use list::{List, SortBy};
+pub(crate) use logs::Logs;
+pub(crate) use man::Man;
+pub(crate) use output::{ChangeOutput, Format, Output, StructuredOutput};
 pub(crate) use restore::{DefinersFlag, LocationFlags, Restore, TargetFlags};
-pub(crate) use run::{Cancel, Delete, Resume, RunNow, Suspend, Wait};
+pub(crate) use resume::Resume;
+pub(crate) use run_now::RunNow;
+pub(crate) use runs::Runs;
 pub(crate) use schedule::{Calendar, Explain, Next, Preview, Schedule, ScheduleVerb};
+pub(crate) use set::Set;
+pub(crate) use shared::{Change, Concurrency, DryRun, S3Flags, Targets, TlsFlag};
+pub(crate) use suspend::Suspend;
+pub(crate) use top::Top;
+pub(crate) use verify::Verify;
+pub(crate) use version::Version;
+pub(crate) use wait::Wait;
 
 /// Create, list, trigger, suspend and inspect database backups
 ///
@@ -175,78 +215,4 @@ pub(crate) enum ColorWhen {
     Always,
     /// Never.
     Never,
-}
-
-/// Flags of verbs that act on named objects.
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct Targets {
-    /// Objects, as TYPE/NAME, or NAME where it is unique
-    #[arg(value_name = "TYPE/NAME")]
-    pub(crate) names: Vec<String>,
-    /// Objects with these labels
-    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with_all = ["names", "all"])]
-    pub(crate) selector: Option<String>,
-    /// All objects of the namespace
-    #[arg(long, conflicts_with = "names")]
-    pub(crate) all: bool,
-    /// In all namespaces; needs --all or --selector, and consent
-    #[arg(short = 'A', long, conflicts_with = "names")]
-    pub(crate) all_namespaces: bool,
-}
-
-/// Flags of verbs that change something.
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct Change {
-    /// Send nothing (client), or let the server check without storing (server)
-    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "client", default_value = "none", value_name = "WHERE")]
-    pub(crate) dry_run: DryRun,
-    /// Print the changed objects instead of a line each
-    #[arg(short, long, value_parser = FormatParser::<ChangeOutput>::new(), value_name = "FORMAT")]
-    pub(crate) output: Option<ChangeOutput>,
-    /// Name under which the server records the change
-    #[arg(long, default_value = crds::labels::PLUGIN_MANAGER, value_name = "NAME", hide_short_help = true)]
-    pub(crate) field_manager: String,
-    /// Exit with status 3 if nothing had to change
-    #[arg(long, hide_short_help = true)]
-    pub(crate) error_unchanged: bool,
-}
-
-/// How much of a change is done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DryRun {
-    /// All of it.
-    #[default]
-    None,
-    /// Nothing is sent.
-    Client,
-    /// The server checks, and stores nothing.
-    Server,
-}
-
-/// `__complete`.
-#[derive(Args, Debug)]
-pub(crate) struct CompleteWords {
-    /// The words so far, the last one to be completed
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) words: Vec<String>,
-}
-
-/// `version`.
-#[derive(Args, Debug)]
-pub(crate) struct Version {
-    /// Ask neither server nor operator
-    #[arg(long)]
-    pub(crate) client: bool,
-    /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT")]
-    pub(crate) output: Option<StructuredOutput>,
-}
-
-/// Formats for machines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StructuredOutput {
-    /// As JSON.
-    Json,
-    /// As YAML.
-    Yaml,
 }

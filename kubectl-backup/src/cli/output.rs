@@ -5,9 +5,8 @@ use std::marker::PhantomData;
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Command, Error};
+use clap::{Arg, Command, Error, ValueEnum};
 
-use super::StructuredOutput;
 use crate::template::columns::Columns;
 use crate::template::jsonpath::Template;
 
@@ -22,6 +21,15 @@ pub(crate) enum Format {
     JsonPath(Template),
     /// As a table of columns one names.
     Columns(Columns),
+}
+
+/// Formats for machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StructuredOutput {
+    /// As JSON.
+    Json,
+    /// As YAML.
+    Yaml,
 }
 
 /// Output formats of `list` and `runs`.

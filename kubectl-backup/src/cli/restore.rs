@@ -1,9 +1,9 @@
-//! Flags of `restore`.
+//! Arguments of `restore`.
 
 use clap::{Args, ValueEnum};
 use crds::restore::Definers;
 
-use super::{Change, S3Flags, TlsFlag};
+use super::shared::{Change, S3Flags, TlsFlag};
 
 /// `restore`.
 #[derive(Args, Debug)]

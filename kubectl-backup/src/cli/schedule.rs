@@ -1,8 +1,8 @@
-//! Flags of `schedule`.
+//! Arguments of `schedule`.
 
 use clap::{Args, Subcommand};
 
-use super::StructuredOutput;
+use super::output::StructuredOutput;
 
 /// `schedule`.
 #[derive(Args, Debug)]

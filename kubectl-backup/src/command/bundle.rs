@@ -25,9 +25,9 @@ pub(crate) async fn run(context: &Context, args: &Bundle) -> Result<()> {
     operators(&cluster, &mut text).await;
     let objects = select::objects(
         &cluster,
-        &args.names,
-        args.all_namespaces,
-        args.selector.as_deref(),
+        &args.scope.names,
+        args.scope.all_namespaces,
+        args.scope.selector.as_deref(),
     )
     .await?;
     for object in &objects {

@@ -45,16 +45,16 @@ async fn check(context: &Context, args: &Health) -> Result<State> {
     let cluster = context.cluster().await?;
     let objects = select::objects(
         &cluster,
-        &args.names,
-        args.all_namespaces,
-        args.selector.as_deref(),
+        &args.scope.names,
+        args.scope.all_namespaces,
+        args.scope.selector.as_deref(),
     )
     .await?;
     if objects.is_empty() {
         // A typing error in a namespace or selector must not look healthy.
         return Err(Error::new(
             Exit::NotFound,
-            match args.all_namespaces {
+            match args.scope.all_namespaces {
                 true => "no backup objects fit".to_owned(),
                 false => format!("no backup objects fit in namespace {}", cluster.namespace),
             },
@@ -70,7 +70,7 @@ async fn check(context: &Context, args: &Health) -> Result<State> {
         .max()
         .unwrap_or(State::Ok);
     let text = match args.output {
-        HealthOutput::Nagios => nagios(state, &judged, args.all_namespaces),
+        HealthOutput::Nagios => nagios(state, &judged, args.scope.all_namespaces),
         HealthOutput::Prom => prometheus(&judged),
         HealthOutput::Json => json(state, &judged),
     };

@@ -64,7 +64,7 @@ pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
             context.ui.out(&output::formatted(
                 &output::list(items),
                 format,
-                args.no_headers,
+                args.headers.no_headers,
             )?)
         }
     }
@@ -90,7 +90,7 @@ async fn restores(context: &Context, args: &List) -> Result<()> {
             }
             let wide = args.output == Output::Wide;
             let table = plain(&found, args.all_namespaces, wide);
-            context.ui.table(&table, args.no_headers)
+            context.ui.table(&table, args.headers.no_headers)
         }
         output => {
             let objects = cluster.all_objects(&[&RESTORE], &query).await?;
@@ -105,7 +105,7 @@ async fn restores(context: &Context, args: &List) -> Result<()> {
             let list = output::list(items);
             context
                 .ui
-                .out(&output::formatted(&list, format, args.no_headers)?)
+                .out(&output::formatted(&list, format, args.headers.no_headers)?)
         }
     }
 }
@@ -205,9 +205,10 @@ async fn named(context: &Context, cluster: &Cluster, args: &List, wanted: &Wante
                     all.extend(rows(object.kind, &part));
                 }
             }
-            context
-                .ui
-                .table(&table(&all, shape(args), context.now()), args.no_headers)?;
+            context.ui.table(
+                &table(&all, shape(args), context.now()),
+                args.headers.no_headers,
+            )?;
         }
         Output::Name => {
             let names: String = found.iter().map(|o| o.full_name() + "\n").collect();
@@ -226,7 +227,7 @@ async fn named(context: &Context, cluster: &Cluster, args: &List, wanted: &Wante
             if let Some(value) = value {
                 context
                     .ui
-                    .out(&output::formatted(&value, format, args.no_headers)?)?;
+                    .out(&output::formatted(&value, format, args.headers.no_headers)?)?;
             }
         }
     }
@@ -305,9 +306,10 @@ async fn tables(
     if all.is_empty() {
         none_found(context, query.namespace.as_deref());
     }
-    context
-        .ui
-        .table(&table(&all, shape(args), context.now()), args.no_headers)?;
+    context.ui.table(
+        &table(&all, shape(args), context.now()),
+        args.headers.no_headers,
+    )?;
     if !args.watch {
         return Ok(());
     }
@@ -362,7 +364,7 @@ async fn fleet(context: &Context, args: &List, kinds: &[&'static Kind]) -> Resul
     };
     context
         .ui
-        .table(&table(&all, shape, context.now()), args.no_headers)?;
+        .table(&table(&all, shape, context.now()), args.headers.no_headers)?;
     failed.map_or(Ok(()), |kind| Err(Error::silent(kind)))
 }
 
@@ -427,7 +429,7 @@ async fn changes(
 ) -> Result<()> {
     // Which kinds are installed: a watch of one that is not would end at once.
     let (_, installed) = gather(cluster, kinds, query).await?;
-    let header = std::cell::Cell::new(!args.no_headers);
+    let header = std::cell::Cell::new(!args.headers.no_headers);
     let streams = installed.into_iter().map(|(kind, _)| {
         let header = &header;
         async move {

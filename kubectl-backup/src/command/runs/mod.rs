@@ -95,7 +95,7 @@ async fn stored(
             let list = list(items.collect());
             context
                 .ui
-                .out(&formatted(&list, format, args.no_headers)?)?;
+                .out(&formatted(&list, format, args.headers.no_headers)?)?;
         }
         Output::Table | Output::Wide => {
             if objects.is_empty() {
@@ -111,7 +111,7 @@ async fn stored(
                 context.zone,
                 context.now(),
             );
-            context.ui.table(&table, args.no_headers)?;
+            context.ui.table(&table, args.headers.no_headers)?;
         }
     }
     failed.map_or(Ok(()), Err)
@@ -160,7 +160,7 @@ fn print(
             let items: Vec<Value> = runs.iter().map(value).collect();
             context
                 .ui
-                .out(&formatted(&list(items), format, args.no_headers)?)
+                .out(&formatted(&list(items), format, args.headers.no_headers)?)
         }
         Output::Table | Output::Wide => {
             if objects == 0 {
@@ -176,7 +176,7 @@ fn print(
                 context.zone,
                 context.now(),
             );
-            context.ui.table(&table, args.no_headers)
+            context.ui.table(&table, args.headers.no_headers)
         }
     }
 }

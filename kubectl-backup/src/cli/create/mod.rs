@@ -1,10 +1,14 @@
-//! Flags of `create`.
+//! Arguments of `create`.
+
+mod gobackup;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
-use super::{Change, CreateBackup, CreateDatabase, CreateStorage};
+use super::shared::{Change, Concurrency, S3Flags, TlsFlag};
+
+pub(crate) use gobackup::{CreateBackup, CreateDatabase, CreateStorage};
 
 /// `create`.
 #[derive(Args, Debug)]
@@ -108,26 +112,6 @@ pub(crate) struct SourceFlags {
     pub(crate) env: Vec<String>,
 }
 
-/// An S3 bucket beyond its name, `--s3-bucket`, which the command itself defines.
-#[derive(Args, Debug, Default)]
-pub(crate) struct S3Flags {
-    /// Key prefix in the bucket
-    #[arg(long, value_name = "PREFIX", requires = "s3_bucket")]
-    pub(crate) s3_prefix: Option<String>,
-    /// URL of the S3 service; AWS if unset
-    #[arg(long, value_name = "URL", requires = "s3_bucket")]
-    pub(crate) s3_endpoint: Option<String>,
-    /// Region of the bucket
-    #[arg(long, value_name = "REGION", requires = "s3_bucket")]
-    pub(crate) s3_region: Option<String>,
-    /// Secret with accessKeyId and secretAccessKey
-    #[arg(long, value_name = "SECRET", requires = "s3_bucket")]
-    pub(crate) s3_secret: Option<String>,
-    /// Put the bucket into the path instead of the host name
-    #[arg(long, requires = "s3_bucket")]
-    pub(crate) s3_path_style: bool,
-}
-
 /// Where to store.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Store")]
@@ -182,33 +166,4 @@ pub(crate) struct PodFlags {
     /// Service account of the pod
     #[arg(long, value_name = "NAME")]
     pub(crate) service_account: Option<String>,
-}
-
-/// Concurrency policies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub(crate) enum Concurrency {
-    /// Start beside the others.
-    Allow,
-    /// Wait for the active run.
-    Forbid,
-    /// End the active run.
-    Replace,
-}
-
-/// Modes of transport security.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub(crate) enum TlsFlag {
-    /// None.
-    Disabled,
-    /// If offered.
-    Preferred,
-    /// Demanded.
-    Required,
-    /// Certificate from the CA.
-    #[value(name = "VerifyCA")]
-    VerifyCa,
-    /// And for this host.
-    VerifyIdentity,
 }

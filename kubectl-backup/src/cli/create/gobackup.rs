@@ -1,8 +1,8 @@
-//! Flags of `create backup`, `create database` and `create storage`.
+//! Arguments of `create backup`, `create database` and `create storage`.
 
 use clap::Args;
 
-use super::Change;
+use crate::cli::shared::Change;
 
 /// `create backup`.
 #[derive(Args, Debug)]

@@ -1,8 +1,9 @@
-//! Flags of the verbs that read.
+//! Arguments of `list`.
 
 use clap::{Args, ValueEnum};
 
-use super::{FormatParser, Output};
+use super::output::{FormatParser, Output};
+use super::shared::NoHeaders;
 
 /// `list`.
 #[derive(Args, Debug)]
@@ -22,9 +23,9 @@ pub(crate) struct List {
     /// Output format
     #[arg(short, long, value_parser = FormatParser::<Output>::new(), default_value = "table", value_name = "FORMAT")]
     pub(crate) output: Output,
-    /// Leave out the header line
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", value_name = "BOOL", action = clap::ArgAction::Set)]
-    pub(crate) no_headers: bool,
+    /// Header line.
+    #[command(flatten)]
+    pub(crate) headers: NoHeaders,
     /// Columns with the values of these labels
     #[arg(short = 'L', long, value_name = "KEYS", value_delimiter = ',')]
     pub(crate) label_columns: Vec<String>,
@@ -84,70 +85,4 @@ pub(crate) enum SortBy {
     Size,
     /// Longest run first.
     Duration,
-}
-
-/// `runs`.
-#[derive(Args, Debug)]
-pub(crate) struct Runs {
-    /// Objects whose runs are shown; all of the namespace if none is given
-    #[arg(value_name = "TYPE/NAME")]
-    pub(crate) names: Vec<String>,
-    /// In all namespaces
-    #[arg(short = 'A', long, conflicts_with = "names")]
-    pub(crate) all_namespaces: bool,
-    /// Objects with these labels
-    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "names")]
-    pub(crate) selector: Option<String>,
-    /// Runs that failed
-    #[arg(long)]
-    pub(crate) failed: bool,
-    /// What is really in the store, listed by a Job of the operator; STATE says Stored, NoRun for
-    /// what status has no run of, and Missing for a run whose artefact is gone
-    #[arg(long, conflicts_with = "failed")]
-    pub(crate) stored: bool,
-    /// Longest time to wait for the list of a store
-    #[arg(
-        long,
-        default_value = "10m",
-        requires = "stored",
-        value_name = "DURATION"
-    )]
-    pub(crate) timeout: String,
-    /// Output format
-    #[arg(short, long, value_parser = FormatParser::<Output>::new(), default_value = "table", value_name = "FORMAT")]
-    pub(crate) output: Output,
-    /// Leave out the header line
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", value_name = "BOOL", action = clap::ArgAction::Set)]
-    pub(crate) no_headers: bool,
-}
-
-/// `describe`.
-#[derive(Args, Debug)]
-pub(crate) struct Describe {
-    /// Object, as TYPE/NAME, or NAME where it is unique
-    #[arg(value_name = "TYPE/NAME")]
-    pub(crate) name: Option<String>,
-}
-
-/// `logs`.
-#[derive(Args, Debug)]
-pub(crate) struct Logs {
-    /// A run, or an object for its newest run
-    #[arg(value_name = "RUN|TYPE/NAME")]
-    pub(crate) name: Option<String>,
-    /// Go on until the run has ended; waits for its container
-    #[arg(short, long)]
-    pub(crate) follow: bool,
-    /// Newest lines to show; -1 for all
-    #[arg(long, default_value_t = -1, allow_negative_numbers = true, value_name = "LINES")]
-    pub(crate) tail: i64,
-    /// The container's previous try
-    #[arg(short, long)]
-    pub(crate) previous: bool,
-    /// Container; the backup program's if unset
-    #[arg(short, long, value_name = "NAME")]
-    pub(crate) container: Option<String>,
-    /// Put the time in front of each line
-    #[arg(long)]
-    pub(crate) timestamps: bool,
 }

@@ -1,0 +1,22 @@
+//! Arguments of `doctor`.
+
+use clap::Args;
+
+use super::output::StructuredOutput;
+
+/// `doctor`.
+#[derive(Args, Debug)]
+pub(crate) struct Doctor {
+    /// Object to look at; all of the namespace if unset
+    #[arg(value_name = "TYPE/NAME")]
+    pub(crate) name: Option<String>,
+    /// Have the operator log in to database and store of the objects, from a pod
+    #[arg(long)]
+    pub(crate) probe: bool,
+    /// Delete what other operators left: CronJobs, finished Jobs and Secrets of these objects, webhooks nobody answers
+    #[arg(long)]
+    pub(crate) fix: bool,
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub(crate) output: Option<StructuredOutput>,
+}

@@ -1,0 +1,41 @@
+//! Arguments of `runs`.
+
+use clap::Args;
+
+use super::output::{FormatParser, Output};
+use super::shared::NoHeaders;
+
+/// `runs`.
+#[derive(Args, Debug)]
+pub(crate) struct Runs {
+    /// Objects whose runs are shown; all of the namespace if none is given
+    #[arg(value_name = "TYPE/NAME")]
+    pub(crate) names: Vec<String>,
+    /// In all namespaces
+    #[arg(short = 'A', long, conflicts_with = "names")]
+    pub(crate) all_namespaces: bool,
+    /// Objects with these labels
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "names")]
+    pub(crate) selector: Option<String>,
+    /// Runs that failed
+    #[arg(long)]
+    pub(crate) failed: bool,
+    /// What is really in the store, listed by a Job of the operator; STATE says Stored, NoRun for
+    /// what status has no run of, and Missing for a run whose artefact is gone
+    #[arg(long, conflicts_with = "failed")]
+    pub(crate) stored: bool,
+    /// Longest time to wait for the list of a store
+    #[arg(
+        long,
+        default_value = "10m",
+        requires = "stored",
+        value_name = "DURATION"
+    )]
+    pub(crate) timeout: String,
+    /// Output format
+    #[arg(short, long, value_parser = FormatParser::<Output>::new(), default_value = "table", value_name = "FORMAT")]
+    pub(crate) output: Output,
+    /// Header line.
+    #[command(flatten)]
+    pub(crate) headers: NoHeaders,
+}

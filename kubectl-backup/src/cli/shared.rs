@@ -1,0 +1,122 @@
+//! What several verbs take.
+
+use clap::{Args, ValueEnum};
+
+use super::output::{ChangeOutput, FormatParser};
+
+/// Flags of verbs that act on named objects.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Targets {
+    /// Objects, as TYPE/NAME, or NAME where it is unique
+    #[arg(value_name = "TYPE/NAME")]
+    pub(crate) names: Vec<String>,
+    /// Objects with these labels
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with_all = ["names", "all"])]
+    pub(crate) selector: Option<String>,
+    /// All objects of the namespace
+    #[arg(long, conflicts_with = "names")]
+    pub(crate) all: bool,
+    /// In all namespaces; needs --all or --selector, and consent
+    #[arg(short = 'A', long, conflicts_with = "names")]
+    pub(crate) all_namespaces: bool,
+}
+
+/// Flags of verbs that change something.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Change {
+    /// Send nothing (client), or let the server check without storing (server)
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "client", default_value = "none", value_name = "WHERE")]
+    pub(crate) dry_run: DryRun,
+    /// Print the changed objects instead of a line each
+    #[arg(short, long, value_parser = FormatParser::<ChangeOutput>::new(), value_name = "FORMAT")]
+    pub(crate) output: Option<ChangeOutput>,
+    /// Name under which the server records the change
+    #[arg(long, default_value = crds::labels::PLUGIN_MANAGER, value_name = "NAME", hide_short_help = true)]
+    pub(crate) field_manager: String,
+    /// Exit with status 3 if nothing had to change
+    #[arg(long, hide_short_help = true)]
+    pub(crate) error_unchanged: bool,
+}
+
+/// How much of a change is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DryRun {
+    /// All of it.
+    #[default]
+    None,
+    /// Nothing is sent.
+    Client,
+    /// The server checks, and stores nothing.
+    Server,
+}
+
+/// Objects that are read: named ones, or all there are.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Scope {
+    /// Objects; all of the namespace if none is given
+    #[arg(value_name = "TYPE/NAME")]
+    pub(crate) names: Vec<String>,
+    /// In all namespaces
+    #[arg(short = 'A', long, conflicts_with = "names")]
+    pub(crate) all_namespaces: bool,
+    /// Objects with these labels
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "names")]
+    pub(crate) selector: Option<String>,
+}
+
+/// `--no-headers`.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct NoHeaders {
+    /// Leave out the header line
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", value_name = "BOOL", action = clap::ArgAction::Set)]
+    pub(crate) no_headers: bool,
+}
+
+/// An S3 bucket beyond its name, `--s3-bucket`, which the command itself defines.
+#[derive(Args, Debug, Default)]
+pub(crate) struct S3Flags {
+    /// Key prefix in the bucket
+    #[arg(long, value_name = "PREFIX", requires = "s3_bucket")]
+    pub(crate) s3_prefix: Option<String>,
+    /// URL of the S3 service; AWS if unset
+    #[arg(long, value_name = "URL", requires = "s3_bucket")]
+    pub(crate) s3_endpoint: Option<String>,
+    /// Region of the bucket
+    #[arg(long, value_name = "REGION", requires = "s3_bucket")]
+    pub(crate) s3_region: Option<String>,
+    /// Secret with accessKeyId and secretAccessKey
+    #[arg(long, value_name = "SECRET", requires = "s3_bucket")]
+    pub(crate) s3_secret: Option<String>,
+    /// Put the bucket into the path instead of the host name
+    #[arg(long, requires = "s3_bucket")]
+    pub(crate) s3_path_style: bool,
+}
+
+/// Concurrency policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub(crate) enum Concurrency {
+    /// Start beside the others.
+    Allow,
+    /// Wait for the active run.
+    Forbid,
+    /// End the active run.
+    Replace,
+}
+
+/// Modes of transport security.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub(crate) enum TlsFlag {
+    /// None.
+    Disabled,
+    /// If offered.
+    Preferred,
+    /// Demanded.
+    Required,
+    /// Certificate from the CA.
+    #[value(name = "VerifyCA")]
+    VerifyCa,
+    /// And for this host.
+    VerifyIdentity,
+}

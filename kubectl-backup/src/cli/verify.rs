@@ -1,0 +1,17 @@
+//! Arguments of `verify`.
+
+use clap::Args;
+
+/// `verify`.
+#[derive(Args, Debug)]
+pub(crate) struct Verify {
+    /// A run, or an object for its newest artefact
+    #[arg(value_name = "RUN|TYPE/NAME")]
+    pub(crate) name: String,
+    /// Restore it into scratch servers without network and compare what is there then; unset reads it again alone
+    #[arg(long)]
+    pub(crate) restore: bool,
+    /// Longest time to wait
+    #[arg(long, default_value = "1h", value_name = "DURATION")]
+    pub(crate) timeout: String,
+}
