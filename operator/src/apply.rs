@@ -23,9 +23,10 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::context::Context;
-use crate::controller::{Kind, job_digest};
+use crate::digest;
 use crate::engine::{EventSpec, JobDigest, Object, Plan, Seed, StartFailure, Step, Stranger};
 use crate::event;
+use crate::kind::Kind;
 use crate::metrics::Write;
 use crate::ownership::is_controlled_by;
 
@@ -302,7 +303,7 @@ fn backoff(tries: u32) -> TimeDelta {
 /// The Job as the plan knows it, if it is the object's.
 fn own_job(target: &Target<'_>, job: &Job) -> Option<JobDigest> {
     is_controlled_by(&job.metadata, target.resource, target.object)
-        .then(|| job_digest(job))
+        .then(|| digest::job(job))
         .flatten()
 }
 

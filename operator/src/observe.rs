@@ -14,7 +14,7 @@ use kube::core::{ApiResource, DynamicObject};
 use thiserror::Error;
 
 use crate::context::Context;
-use crate::controller::{job_digest, pod_digest};
+use crate::digest;
 use crate::engine::{JobDigest, Object, PodDigest};
 use crate::ownership::is_controlled_by;
 
@@ -60,7 +60,7 @@ pub(crate) async fn live(
         list.items
             .iter()
             .filter(|job| is_controlled_by(&job.metadata, resource, object))
-            .filter_map(job_digest)
+            .filter_map(digest::job)
             .collect(),
     )))
 }
@@ -73,7 +73,7 @@ pub(crate) async fn live_pods(
     let pods: Api<Pod> = Api::namespaced(ctx.client.0.clone(), &object.namespace);
     let params = ListParams::default().labels(&format!("{OWNER_UID}={}", object.uid));
     let list = within(pods.list(&params)).await?;
-    Ok(list.items.iter().filter_map(pod_digest).collect())
+    Ok(list.items.iter().filter_map(digest::pod).collect())
 }
 
 /// Most warnings about one object that are looked through.

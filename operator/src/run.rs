@@ -7,9 +7,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Args, limit};
-use crate::backup::{Backups, References, Which};
+use crate::backup::{Backups, Which};
 use crate::context::{ApiClient, Clock, Config, Context, Leadership};
 use crate::controller::Controller;
+use crate::kind::References;
 use crate::metrics::Metrics;
 use crate::mysql_backup::MysqlBackups;
 use crate::{admin, answers, lease, restore, telemetry, webhook};

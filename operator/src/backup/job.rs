@@ -14,8 +14,8 @@ use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Volume, VolumeMount};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::engine::{Object, Seed};
+use crate::job::pod::in_client_image;
 use crate::mysql_backup::{build_job, scratch_server};
-use crate::pods::in_client_image;
 
 /// Name of the work directory's volume.
 const WORK: &str = "gobackup-work";

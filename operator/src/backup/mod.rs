@@ -4,7 +4,6 @@
 
 mod job;
 mod observe;
-mod references;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -25,11 +24,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub(crate) use self::observe::settings;
-pub use self::references::References;
-pub(crate) use self::references::storage_spec;
 pub(crate) use self::status::resolution;
-use crate::controller::{Endpoint, Kind, KindCondition, ManagedPaths};
 use crate::engine::{Object, Seed, Settings};
+use crate::kind::{Endpoint, Kind, KindCondition, ManagedPaths, References, resources};
 
 /// Which of the two kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +118,7 @@ impl Kind for Backups {
     }
 
     fn references(&self) -> Vec<ApiResource> {
-        references::resources()
+        resources()
     }
 
     fn found(&self) -> Option<&References> {
@@ -132,7 +129,7 @@ impl Kind for Backups {
         let whole = self.decode(spec).ok()?;
         let found = self.references.of(&whole.namespace, &whole.body);
         let key = endpoint(&whole.body, &found, kind, name)?;
-        let resource = references::resources()
+        let resource = resources()
             .into_iter()
             .find(|r| r.group == key.group && r.kind == key.kind)?;
         Some(Endpoint {

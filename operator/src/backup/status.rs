@@ -8,7 +8,7 @@ use crds::report::clean;
 use crds::run::{MAX_MESSAGE, Run, RunResult};
 use serde_json::{Value, json};
 
-use crate::controller::KindCondition;
+use crate::kind::KindCondition;
 
 /// ReferencesResolved: what is missing or wrong, and the remedy; or what does not do what it says.
 pub(crate) fn resolution(resolved: Result<Vec<String>, Unresolved>) -> KindCondition {

@@ -182,7 +182,7 @@ fn what_is_missing_is_named_and_heals_when_it_appears() {
 #[test]
 fn a_list_without_an_object_means_that_it_is_gone() {
     let (kind, spec) = world("nightly", "");
-    let database = references::resources().remove(0);
+    let database = resources().remove(0);
     let seen = HashSet::from(["app/other".into()]);
     assert!(
         kind.retain_references(&database, Some("else"), &seen)
@@ -460,7 +460,7 @@ fn fault_07_a_job_that_tries_again_has_not_failed() {
         "failed": 1, "active": 1, "startTime": "2025-01-11T00:01:00Z",
     }))
     .unwrap();
-    let digest = crate::controller::job_digest(&retrying).unwrap();
+    let digest = crate::digest::job(&retrying).unwrap();
     assert_eq!(digest.outcome, crate::engine::JobOutcome::Active);
 
     let mut seen = observed("nightly", "u-1");

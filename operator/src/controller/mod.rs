@@ -1,18 +1,14 @@
 //! The controller of every kind: observe → plan → apply, one object at a time, what is due first.
 
-#[cfg(test)]
-pub(crate) mod crash;
-mod digest;
-mod kind;
+mod compressed;
+mod foreign;
 mod limits;
 mod looks;
-#[cfg(test)]
-mod panics;
 mod queue;
-mod rivals;
 mod series;
 mod store;
-mod text;
+#[cfg(test)]
+pub(crate) mod tests;
 mod watch;
 
 use std::collections::{BTreeMap, HashSet};
@@ -32,19 +28,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
-use self::digest::Kept;
-pub use self::kind::{Endpoint, Kind, KindCondition, ManagedPaths};
 use self::queue::{Key, Priority, Queue};
 use self::store::{SharedStore, Store, View};
-use crate::answers::MOST;
 use crate::apply::{self, ApplyError, Changes, Target, chain};
 use crate::context::Context;
+use crate::digest::{self, Kept};
 use crate::engine::{self, Limit, Look, Object, Observed, Room, Seed};
 use crate::guard::{self, Task};
+use crate::kind::Kind;
 use crate::metrics::Outcome;
 use crate::observe::{self, ObserveError};
-
-pub(crate) use self::digest::{job as job_digest, pod as pod_digest};
 
 /// Bytes of an object beyond which few are worked on at a time.
 const LARGE: usize = 32 * 1024;
@@ -66,7 +59,7 @@ pub struct Controller {
     queue: Arc<Queue>,
     limits: limits::Limits,
     looks: looks::Looks,
-    rivals: rivals::Rivals,
+    rivals: foreign::Rivals,
     /// Places for large objects in work.
     large: tokio::sync::Semaphore,
     /// Lists still to be read; below zero if one was read before all were begun.
@@ -102,7 +95,7 @@ impl Controller {
             queue: Arc::new(Queue::default()),
             limits: limits::Limits::default(),
             looks: looks::Looks::default(),
-            rivals: rivals::Rivals::default(),
+            rivals: foreign::Rivals::default(),
             large: tokio::sync::Semaphore::new(LARGE_AT_ONCE),
             unsynced: tokio::sync::watch::Sender::new(None),
         });
@@ -360,7 +353,7 @@ impl Controller {
             .clone()
             .into_object(self.resources[view.kind].kind.clone());
         if let Some(bytes) = object.annotations.get(labels::TOO_LARGE) {
-            return Err(too_large(bytes));
+            return Err(digest::too_large(bytes));
         }
         let config = &self.ctx.config;
         object.cluster = config.cluster.get().cloned().unwrap_or_default();
@@ -645,18 +638,6 @@ fn gone<T>(what: &str, ended: Option<Result<T, JoinError>>) -> anyhow::Error {
     match ended {
         Some(Err(error)) => anyhow::anyhow!("{what} of the controller ended: {error}"),
         _ => anyhow::anyhow!("{what} of the controller ended"),
-    }
-}
-
-/// Why an object is not read, with the remedy.
-pub(crate) fn too_large(bytes: &str) -> String {
-    match bytes.parse::<usize>() {
-        Ok(bytes) => format!(
-            "the object is too large: {} KiB of fields, metadata or status, and one of more than {} KiB is not read; shorten what is long in it (`kubectl get -o yaml` shows it)",
-            bytes.div_ceil(1024),
-            MOST / 1024
-        ),
-        Err(_) => "the object is too large for what is left of the room of its namespace: the backup objects there fill the operator's memory; delete or shorten some, then change this one".to_owned(),
     }
 }
 

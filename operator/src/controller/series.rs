@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use crds::ScheduleStatus;
 
 use super::Controller;
-use super::digest::Kept;
+use crate::digest::Kept;
 use crate::guard::{Task, caught_now};
 use crate::metrics::{Row, Series, Source};
 

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crds::status::MAX_OPEN_RUNS;
 
-use super::digest::Kept;
+use super::compressed::{Desk, Text};
 use super::queue::Key;
-use super::text::{Desk, Text};
+use crate::digest::Kept;
 use crate::engine::{JobDigest, Obstacle, PodDigest, StartFailure, Stranger};
 use crate::metrics::{Live, Series};
 use crate::ownership;

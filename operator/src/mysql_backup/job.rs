@@ -26,7 +26,7 @@ use serde_json::Value;
 
 use super::observe::{self, STARTUP};
 use crate::engine::{Object, Seed};
-use crate::pods::{in_client_image, pull_policy, some};
+use crate::job::pod::{in_client_image, pull_policy, some};
 
 /// Where the runner keeps a scratch server.
 const VERIFY_MOUNT: &str = "/run/backup-verify";

@@ -23,9 +23,9 @@ use serde_json::{Value, json};
 
 pub(crate) use self::job::{build as build_job, scratch_server};
 pub(crate) use self::observe::has_bot;
-use crate::backup::{References, resolution};
-use crate::controller::{Endpoint, Kind, KindCondition, ManagedPaths};
+use crate::backup::resolution;
 use crate::engine::{Object, Seed, Settings};
+use crate::kind::{Endpoint, Kind, KindCondition, ManagedPaths, References};
 
 /// Where a Storage is named.
 const STORAGE_REF: &str = "spec.destination.storageRef";

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use super::archive::Archived;
 use super::observe::Backup;
 use crate::engine::Object;
-use crate::pods::{in_client_image, pull_policy, some};
+use crate::job::pod::{in_client_image, pull_policy, some};
 
 /// Seconds to SIGKILL where the spec is silent.
 const GRACE: i64 = 60;

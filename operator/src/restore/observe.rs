@@ -19,10 +19,10 @@ use kube::core::{ApiResource, DynamicObject};
 use serde::Deserialize as _;
 
 use super::archive::{self, Archived};
-use crate::backup::storage_spec;
 use crate::context::Context;
-use crate::controller::{job_digest, pod_digest, too_large};
+use crate::digest;
 use crate::engine::{JobDigest, Object, Obstacle, PodDigest, StartFailure};
+use crate::kind::storage_spec;
 use crate::observe::{ObserveError, within};
 use crate::ownership::is_controlled_by;
 use crate::policy::Policy;
@@ -101,7 +101,7 @@ pub(crate) async fn observe(
         let params =
             ListParams::default().labels(&format!("{}={}", labels::RESTORE_UID, object.uid));
         let list = within(api.list(&params)).await?;
-        pods = list.items.iter().filter_map(pod_digest).collect();
+        pods = list.items.iter().filter_map(digest::pod).collect();
     }
     let (mut backup, mut archived) = (None, None);
     let wanted = spec.as_ref().ok().map(|s| &s.from);
@@ -190,7 +190,7 @@ fn cut(found: &DynamicObject) -> (Object, Result<RestoreSpec, String>, RestoreSt
         .as_ref()
         .and_then(|a| a.get(labels::TOO_LARGE));
     let spec = match marked {
-        Some(bytes) => Err(too_large(bytes)),
+        Some(bytes) => Err(digest::too_large(bytes)),
         None => RestoreSpec::deserialize(&found.data["spec"])
             .map_err(|e| format!("spec does not fit its type: {e}")),
     };
@@ -208,7 +208,7 @@ pub(crate) fn named(job: Option<&Job>, object: &Object) -> Named {
     let Some(job) = job else { return Named::Free };
     let resource = ApiResource::erase::<Restore>(&());
     let ours = is_controlled_by(&job.metadata, &resource, object);
-    match job_digest(job) {
+    match digest::job(job) {
         Some(digest) if ours => Named::Ours(Box::new(digest)),
         _ => Named::Taken,
     }

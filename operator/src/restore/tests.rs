@@ -16,8 +16,8 @@ use super::observe::{Backup, Named, Observed};
 use super::plan::{Plan, Step, plan};
 use super::{Restores, job};
 use crate::context::{ApiClient, Clock, Config, Context, Leadership};
-use crate::controller::crash::server::{Fault, Server, State};
 use crate::engine::{Ended, JobDigest, JobOutcome, Object, PodDigest};
+use crate::fake_api::{Fault, Server, State};
 use crate::metrics::Metrics;
 
 fn now() -> DateTime<Utc> {

@@ -5,8 +5,8 @@
 //! off or out of reach without harm. Nothing here blocks a delete, a status write or an edit that
 //! leaves an old mistake as it was.
 
+mod backup;
 mod defaults;
-mod family;
 mod requests;
 mod restore;
 mod rules;
@@ -251,12 +251,12 @@ pub fn answer(
         }
         (Endpoint::Validate, Rules::MysqlBackup) => rules::check(response, object, old),
         (Endpoint::Validate, Rules::Restore) => restore::check(response, object, old),
-        (Endpoint::Validate, Rules::Family) => family::check(response, kind, object, old),
+        (Endpoint::Validate, Rules::Family) => backup::check(response, kind, object, old),
     }
 }
 
 /// Why an object is not read.
 fn too_large(object: &DynamicObject) -> Option<String> {
     let bytes = object.metadata.annotations.as_ref()?.get(TOO_LARGE)?;
-    Some(crate::controller::too_large(bytes))
+    Some(crate::digest::too_large(bytes))
 }

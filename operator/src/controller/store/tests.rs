@@ -5,8 +5,9 @@ use kube::core::DynamicObject;
 use serde_json::json;
 
 use super::*;
-use crate::controller::{ManagedPaths, digest};
+use crate::digest;
 use crate::engine::Ended;
+use crate::kind::ManagedPaths;
 
 fn object(uid: &str) -> Kept {
     let found = json!({

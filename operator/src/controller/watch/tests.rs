@@ -168,12 +168,12 @@ async fn a_refused_list_is_tried_again_later_each_time() {
 /// MysqlBackup, of which objects named `trap` can't be taken in.
 struct Trapped(MysqlBackups);
 
-impl super::super::Kind for Trapped {
+impl crate::kind::Kind for Trapped {
     fn resource(&self) -> ApiResource {
         self.0.resource()
     }
 
-    fn managed_paths(&self) -> super::super::ManagedPaths {
+    fn managed_paths(&self) -> crate::kind::ManagedPaths {
         self.0.managed_paths()
     }
 

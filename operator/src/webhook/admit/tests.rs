@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 
-mod family;
+mod backup;
 
 const ORIGINAL: &str = include_str!("../../../../deploy/samples/mysqlbackup-original.yaml");
 const NOW: &str = "2025-01-15T10:30:00Z";
@@ -651,7 +651,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_family_holds_passes(kind in prop::sample::select(family::KINDS.to_vec()), root in any_json(), spec in any_json(), metadata in any_json()) {
+    fn whatever_the_family_holds_passes(kind in prop::sample::select(backup::KINDS.to_vec()), root in any_json(), spec in any_json(), metadata in any_json()) {
         let (group, kind) = kind;
         let mut new = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": metadata, "spec": spec});
         if let Some(fields) = root.as_object() {

@@ -3,11 +3,11 @@
 
 use lz4_flex::block;
 
-use super::digest::Kept;
+use crate::digest::Kept;
 
 /// What a usual object looks like. It is never kept or sent, so another one changes nothing but how
 /// well objects are compressed.
-const USUAL: &[u8] = include_bytes!("usual.json");
+const USUAL: &[u8] = include_bytes!("dictionary.json");
 
 /// An object. The length of its JSON stands before the compressed bytes.
 #[derive(Clone, Debug)]

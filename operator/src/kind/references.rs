@@ -31,7 +31,7 @@ pub struct References {
 const MOST: usize = 4 << 20;
 
 /// The kinds that are watched.
-pub(super) fn resources() -> Vec<ApiResource> {
+pub(crate) fn resources() -> Vec<ApiResource> {
     let in_group = |mut resource: ApiResource, group: &str| {
         group.clone_into(&mut resource.group);
         resource.api_version = format!("{group}/{}", resource.version);
@@ -227,7 +227,7 @@ impl References {
     }
 
     /// What a body refers to and was found in its namespace.
-    pub(super) fn of(&self, namespace: &str, body: &BackupBody) -> Found {
+    pub(crate) fn of(&self, namespace: &str, body: &BackupBody) -> Found {
         let all = self
             .namespaces
             .read()

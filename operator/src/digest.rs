@@ -15,8 +15,9 @@ use kube::core::DynamicObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::kind::ManagedPaths;
+use crate::answers::MOST;
 use crate::engine::{Ended, JobDigest, JobOutcome, Object, PodDigest, Stranger};
+use crate::kind::ManagedPaths;
 use crate::ownership::{self, Key};
 
 /// Annotations whose prefix is ours, and only so long, are kept.
@@ -107,6 +108,18 @@ impl KeptMeta {
             suspend_edited: self.suspend_edited,
             status_written: self.status_written,
         }
+    }
+}
+
+/// Why an object is not read, with the remedy.
+pub(crate) fn too_large(bytes: &str) -> String {
+    match bytes.parse::<usize>() {
+        Ok(bytes) => format!(
+            "the object is too large: {} KiB of fields, metadata or status, and one of more than {} KiB is not read; shorten what is long in it (`kubectl get -o yaml` shows it)",
+            bytes.div_ceil(1024),
+            MOST / 1024
+        ),
+        Err(_) => "the object is too large for what is left of the room of its namespace: the backup objects there fill the operator's memory; delete or shorten some, then change this one".to_owned(),
     }
 }
 

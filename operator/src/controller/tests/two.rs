@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::driver::{Caches, HERE, OBJECT, Try};
 use super::scenarios;
-use super::server::State;
+use crate::fake_api::State;
 
 const THERE: &str = "other/backup-operator-unelected";
 

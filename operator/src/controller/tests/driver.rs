@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::super::Controller;
 use super::super::watch::{CronJobs, Feed, Jobs, Objects, Pods, Strangers};
-use super::server::{Change, Fault, Server, State};
 use crate::context::{ApiClient, Clock, Config, Context, Leadership};
+use crate::fake_api::{Change, Fault, Server, State};
 use crate::metrics::Metrics;
 use crate::mysql_backup::MysqlBackups;
 

@@ -13,15 +13,15 @@ mod driver;
 mod hostile;
 mod large;
 mod limits;
+mod panics;
 mod requests;
 mod scenarios;
-pub(crate) mod server;
 mod two;
 
 use std::sync::Mutex;
 
+use crate::fake_api::{Fault, State};
 use driver::{Caches, Ending, Scenario, Try};
-use server::{Fault, State};
 
 /// When every story begins.
 const BEGIN: &str = "2025-01-15T10:00:30Z";

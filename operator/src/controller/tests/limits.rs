@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::driver::{Caches, HERE, Try, config};
 use super::scenarios;
-use super::server::State;
+use crate::fake_api::State;
 
 const OBJECTS: [(&str, &str); 6] = [
     ("a1", "a"),
@@ -37,7 +37,7 @@ fn active(state: &State) -> (usize, BTreeMap<String, usize>) {
 
 fn status(state: &State, name: &str) -> Value {
     let namespace = OBJECTS.iter().find(|(n, _)| *n == name).unwrap().1;
-    let name = super::server::key(Some(namespace), name);
+    let name = crate::fake_api::key(Some(namespace), name);
     state.get("mysqlbackups", &name).unwrap()["status"].clone()
 }
 

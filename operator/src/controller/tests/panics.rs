@@ -15,11 +15,12 @@ use k8s_openapi::api::batch::v1::Job;
 use kube::core::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
 
-use super::crash::server::{Server, State};
-use super::watch::{Feed as _, Objects};
-use super::*;
+use super::super::watch::{Feed as _, Objects};
+use super::super::*;
 use crate::context::{ApiClient, Clock, Config, Context, Leadership};
 use crate::engine::Settings;
+use crate::fake_api::{Server, State};
+use crate::kind::ManagedPaths;
 use crate::metrics::Metrics;
 use crate::mysql_backup::MysqlBackups;
 

@@ -6,7 +6,7 @@ use crds::{labels, names};
 use serde_json::{Value, json};
 
 use super::driver::{Act, Ending, OBJECT, Scenario};
-use super::server::{State, status_body};
+use crate::fake_api::{State, status_body};
 
 fn spec(more: Value) -> Value {
     let mut spec =

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::driver::{Caches, Ending, OBJECT, Scenario, Try};
 use super::scenarios;
-use super::server::{State, key};
+use crate::fake_api::{State, key};
 
 /// A story ends here.
 const END: &str = "2025-01-15T10:20:00Z";

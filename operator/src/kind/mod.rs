@@ -1,5 +1,7 @@
 //! What the controller needs to know of a kind.
 
+mod references;
+
 use std::collections::{BTreeMap, HashSet};
 
 use crds::ScheduleStatus;
@@ -10,7 +12,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
 
-use crate::backup::References;
+pub use self::references::References;
+pub(crate) use self::references::{resources, storage_spec};
 pub use crate::engine::KindCondition;
 use crate::engine::{Object, Seed, Settings};
 

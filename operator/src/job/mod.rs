@@ -1,0 +1,3 @@
+//! What the pods of runs and restores are made with. PURE.
+
+pub(crate) mod pod;
