@@ -2,11 +2,14 @@
 //!
 //! Only parsed, length-limited, escaped fields of a report reach status.
 
+mod reason;
+
 use serde::{Deserialize, Serialize};
 
 use crate::run::{Artefact, MAX_ARTEFACTS, MAX_MESSAGE, Verification};
 pub use crate::text::clean;
 use crate::text::word;
+pub use reason::Reason;
 
 /// Schema of the report; a message without it is no report.
 pub const SCHEMA: &str = "batch.isekiro.com/report/v1";
