@@ -84,7 +84,7 @@ image-context: build
 	@cp -p $(BIN)/backup-runner deploy/images/mysql-client.sha256 target/image/runner/
 
 .PHONY: manifests
-manifests: ## Regenerate deploy/crds from the Rust types, and deploy/install.yaml.
+manifests: ## Regenerate deploy/crds, docs/fields.md and docs/reasons.md from the Rust types, and deploy/install.yaml.
 	SNAPSHOTS=overwrite cargo test -q -p crds --test generated
 	$(KUBECTL) kustomize deploy/overlays/default >deploy/install.yaml
 

@@ -27,7 +27,7 @@ use crate::status::ScheduleStatus;
 /// Most entries in [`BackupStatus::recent_runs`], as in the original.
 pub const MAX_RECENT_RUNS: usize = 5;
 
-/// Databases to dump into one archive, and the storages it goes to.
+/// Databases to dump into one archive, and the storages to keep it on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Backup {
@@ -52,7 +52,7 @@ pub struct BackupBody {
     /// Desired state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<BackupSpec>,
-    /// References below `model` (September 2024 to February 2025).
+    /// References as they were written below `model` (September 2024 to February 2025).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<BackupFields>,
     /// Fields at the document's root (March to September 2024, February to October 2025).
@@ -63,20 +63,20 @@ pub struct BackupBody {
     pub status: Option<BackupStatus>,
 }
 
-/// Desired state: the original's fields and optional additions.
+/// Desired state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackupSpec {
     /// The original's fields.
     #[serde(flatten)]
     pub fields: BackupFields,
-    /// Pod of the run.
+    /// Settings of the pods that run the backup.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<JobOptions>,
-    /// Whom to tell of what.
+    /// Receivers of notifications and the events that each is notified of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notifications: Vec<Notification>,
-    /// Unused; accepted because early versions had it.
+    /// Not used. Accepted because early versions had it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foo: Option<String>,
 }
@@ -85,50 +85,50 @@ pub struct BackupSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackupFields {
-    /// BackupModel with compression, encryption and scripts, and the schedule of 2024.
+    /// BackupModel with compression, encryption and scripts, and the schedule as it was written in 2024.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backup_model_ref: Option<BackupModelRef>,
-    /// Databases to dump, in the same namespace.
+    /// Databases in the same namespace to dump.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database_refs: Option<Vec<DatabaseRef>>,
-    /// Storages to keep the archive on, in the same namespace.
+    /// Storages in the same namespace to keep the archive on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_refs: Option<Vec<StorageRef>>,
-    /// Shell text run before the dumps. A failure becomes a warning of the run.
+    /// Shell script to run before the dumps. If it fails, the run gets a warning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_script: Option<String>,
-    /// Shell text run at the end, also after a failure. A failure becomes a warning of the run.
+    /// Shell script to run at the end, also after a failure. If it fails, the run gets a warning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_script: Option<String>,
-    /// How the archive is compressed. Unset means not at all.
+    /// How to compress the archive. Unset means no compression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compress_with: Option<CompressWith>,
-    /// How the archive is encrypted. Unset means not at all.
+    /// How to encrypt the archive. Unset means no encryption.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encode_with: Option<EncodeWith>,
-    /// Parts into which the archive is split. Unset means one file.
+    /// How to split the archive into parts. Unset means one file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub split_with: Option<SplitWith>,
-    /// When to run. Unset means once, now.
+    /// When to run. Unset means once, immediately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<BackupSchedule>,
-    /// Unused; accepted because the first chart had it. Retention needs no volume here.
+    /// Not used. Accepted because the first Helm chart had it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persistence: Option<Persistence>,
 }
 
-/// Parts of the archive, as `split` makes them.
+/// How to split the archive into parts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SplitWith {
-    /// Size of a part: a number of bytes, or one with K, M, G, T (of 1024) or KB, MB, GB, TB (of 1000). At least 1M.
+    /// Size of a part: a number of bytes, or a number with K, M, G, T (powers of 1024) or KB, MB, GB, TB (powers of 1000). At least 1M.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_size: Option<String>,
-    /// Characters of a part's suffix. Unset means 3.
+    /// Number of characters of the suffix of a part's name. Unset means 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -100, max = 100))]
     pub suffix_length: Option<i64>,
-    /// True: suffixes are numbers (000), else letters (aaa). Unset means true.
+    /// If true, suffixes are numbers (000), otherwise letters (aaa). Unset means true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numeric_suffixes: Option<bool>,
 }
@@ -137,7 +137,7 @@ pub struct SplitWith {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackupModelRef {
-    /// Group of the kind. Unset means gobackup.io.
+    /// API group of the kind. Unset means gobackup.io.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_group: Option<String>,
     /// Name of the BackupModel.
@@ -152,10 +152,10 @@ pub struct BackupModelRef {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DatabaseRef {
-    /// Group of the kind: gobackup.io (also if unset) or database.gobackup.io.
+    /// API group of the kind: gobackup.io (also if unset) or database.gobackup.io.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_group: Option<String>,
-    /// Type in any case; the Database's own type counts.
+    /// Type of the Database, in upper or lower case. The type in the Database itself is what counts.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
     /// Name of the Database.
@@ -167,20 +167,20 @@ pub struct DatabaseRef {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StorageRef {
-    /// Group of the kind: gobackup.io (also if unset) or storage.gobackup.io.
+    /// API group of the kind: gobackup.io (also if unset) or storage.gobackup.io.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_group: Option<String>,
-    /// Type in any case; unset means the Storage's own type.
+    /// Type of the Storage, in upper or lower case. Unset means the type in the Storage itself.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
     /// Name of the Storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Archives to keep there. Above 0 it overrides the Storage's keep; 0 means unset.
+    /// Number of archives to keep there. A value above 0 replaces the Storage's keep; 0 means unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -MAX_COUNT, max = MAX_COUNT))]
     pub keep: Option<i64>,
-    /// Seconds a transfer may take. Above 0 it overrides the Storage's timeout; 0 means unset.
+    /// Seconds that a transfer may take. A value above 0 replaces the Storage's timeout; 0 means unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -MAX_SECONDS, max = MAX_SECONDS))]
     pub timeout: Option<i64>,
@@ -190,10 +190,10 @@ pub struct StorageRef {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CompressWith {
-    /// gzip, gz, tgz, taz, tar.gz, Z, bz2, lz, lzma, lzo, xz, zst and their tar names; tar or empty for none.
+    /// Compression: gzip, gz, tgz, taz, tar.gz, Z, bz2, lz, lzma, lzo, xz, zst or their tar names. tar or empty means no compression.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
-    /// Level of the codec. Unset means its default.
+    /// Compression level. Unset means the default of the compression.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -100, max = 100))]
     pub level: Option<i64>,
@@ -203,34 +203,34 @@ pub struct CompressWith {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EncodeWith {
-    /// openssl (read by `openssl enc -d -pbkdf2`) or age.
+    /// Encryption: openssl (decrypted with `openssl enc -d -pbkdf2`) or age.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
-    /// Password in plain text: anyone who can read this object sees it. Use passwordSecretKeyRef.
+    /// Password in plain text: anyone who can read this object sees it. Use passwordSecretKeyRef instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
-    /// Secret key that holds the password; wins over password.
+    /// Secret key with the password. Takes precedence over password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password_secret_key_ref: Option<SecretKeyRef>,
-    /// Without effect: openssl always salts.
+    /// Has no effect: openssl always uses a salt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub salt: Option<bool>,
-    /// Encode the result in base64 lines.
+    /// If true, the result is encoded in lines of base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base64: Option<bool>,
-    /// True means type openssl.
+    /// If true, the same as type openssl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub openssl: Option<bool>,
-    /// openssl options: a cipher such as -aes-256-cbc, -pbkdf2, -iter N, -md NAME, -base64.
+    /// Options of openssl: a cipher such as -aes-256-cbc, -pbkdf2, -iter N, -md NAME, -base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<String>,
-    /// aes-256-cbc (also if unset), aes-192-cbc or aes-128-cbc.
+    /// Cipher of openssl: aes-256-cbc (also if unset), aes-192-cbc or aes-128-cbc.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cipher: Option<String>,
-    /// Public keys of type age.
+    /// Public keys for type age, which begin with age1.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<String>,
-    /// Secret key that holds public keys of type age, one a line.
+    /// Secret key with public keys for type age, one per line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipients_secret_key_ref: Option<SecretKeyRef>,
 }
@@ -239,58 +239,58 @@ pub struct EncodeWith {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackupSchedule {
-    /// Cron expression of five fields, or a descriptor such as @daily, as CronJob reads it.
+    /// Cron expression of five fields, or a descriptor such as @daily, with the meaning it has in a CronJob.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// IANA name of the zone the schedule is read in. Unset means UTC.
+    /// IANA name of the time zone of the schedule, such as Europe/Berlin. Unset means UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// What happens to local times that daylight saving repeats or skips.
+    /// What to do when daylight saving skips or repeats the local time of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dst_policy: Option<DstPolicy>,
-    /// Spreads starts over this many seconds, the same for each slot and object.
+    /// Delay each start by up to this many seconds, so that objects with the same schedule do not start together. The delay depends only on the object and the scheduled time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_JITTER_SECONDS))]
     pub jitter_seconds: Option<i64>,
-    /// Seconds after its slot in which a run may still start.
+    /// Seconds after its scheduled time within which a run may still start. Later it counts as missed. Unset means no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -MAX_SECONDS, max = MAX_SECONDS))]
     pub starting_deadline_seconds: Option<i64>,
-    /// What to do when a slot comes due while a run is active. Unset means Forbid.
+    /// What to do when a run is due while another one is active: Allow, Forbid or Replace. Unset means Forbid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_policy: Option<ConcurrencyPolicy>,
-    /// True: no slot is started. Running Jobs go on.
+    /// If true, scheduled runs are not started. Jobs that are already running continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspend: Option<bool>,
-    /// Finished good Jobs to keep. Unset means 3.
+    /// Number of successful Jobs to keep. Unset means 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -MAX_KEPT_JOBS, max = MAX_KEPT_JOBS))]
     pub successful_jobs_history_limit: Option<i64>,
-    /// Finished failed Jobs to keep. Unset means 1.
+    /// Number of failed Jobs to keep. Unset means 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -MAX_KEPT_JOBS, max = MAX_KEPT_JOBS))]
     pub failed_jobs_history_limit: Option<i64>,
 }
 
-/// Unused volume settings of the first chart.
+/// Not used. Accepted because the first Helm chart had it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Persistence {
-    /// Unused.
+    /// Not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// Unused.
+    /// Not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_class: Option<String>,
-    /// Unused.
+    /// Not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_mode: Option<String>,
-    /// Unused.
+    /// Not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
 }
 
-/// What dumps, packs and stores in a run.
+/// Program that makes the backup. native: the runner itself. gobackup: gobackup, whose archive the runner reads back before the run counts as successful. Unset means the operator's default, which is native unless configured otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunEngine {
@@ -301,38 +301,38 @@ pub enum RunEngine {
     Gobackup,
 }
 
-/// Pod of a run: what the original had no field for.
+/// Settings of the pods that run the backup.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JobOptions {
-    /// Image of the runner, with engine gobackup that of gobackup. Unset means the operator's own.
+    /// Image of the runner or, with engine gobackup, of gobackup. Unset means the operator's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Image that has the databases' clients on its PATH, instead of the runner's own. It needs no runner: one is copied into it.
+    /// Image whose database clients, on its PATH, are used instead of the runner's own. It does not need to contain the runner, which is copied into it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_image: Option<String>,
-    /// When the image is pulled.
+    /// When to pull the image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<ImagePullPolicy>,
-    /// Secrets to pull images with.
+    /// Secrets with the credentials for pulling images.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub image_pull_secrets: Vec<LocalObjectReference>,
-    /// Environment of the container, for scripts and TZ.
+    /// Environment variables of the container, for scripts and TZ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<EnvVar>,
-    /// More volumes of the pod.
+    /// Additional volumes of the pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<Volume>,
-    /// Mounts of the container.
+    /// Additional volume mounts of the container.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub volume_mounts: Vec<VolumeMount>,
-    /// Labels a node must have.
+    /// Labels that a node must have to run the pod.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Resources of the container.
+    /// CPU and memory requests and limits of the container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
-    /// Service account of the pod.
+    /// Service account that the pod runs under.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
     /// Tolerations of the pod.
@@ -344,44 +344,44 @@ pub struct JobOptions {
     /// Priority class of the pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
-    /// Security context of the pod.
+    /// Security context of the pod. Fields set here override the operator's defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_security_context: Option<PodSecurityContext>,
-    /// Security context of the container.
+    /// Security context of the container. Fields set here override the operator's defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub security_context: Option<SecurityContext>,
-    /// Labels and annotations of Job and pod.
+    /// Labels and annotations to add to Job and pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_metadata: Option<PodMetadata>,
-    /// Retries of a Job. Unset means 2.
+    /// Number of times a failed run is retried. Unset means 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub backoff_limit: Option<i32>,
-    /// Seconds a Job may take in all.
+    /// Maximum duration of a Job in seconds, retries included. Unset means no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_SECONDS))]
     pub active_deadline_seconds: Option<i64>,
-    /// Seconds a run may take to be running before it is failed with the pod's reason. Unset means 600.
+    /// Seconds within which the pod must be running. After that the run fails with the reason that the pod gives. Unset means 600.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_STARTUP_SECONDS))]
     pub startup_deadline_seconds: Option<i64>,
-    /// Seconds between SIGTERM and SIGKILL. Unset means 60.
+    /// Seconds between SIGTERM and SIGKILL when the pod is stopped. Unset means 60.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_SECONDS))]
     pub termination_grace_period_seconds: Option<i64>,
-    /// Most space the compressed dumps may take on the node while the archive is made, such as 20Gi.
+    /// Maximum space that the compressed dumps may take on the node while the archive is made, such as 20Gi.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workdir_size_limit: Option<String>,
-    /// What dumps, packs and stores: native, the runner itself, or gobackup, whose archive the runner reads back before the run is good. Unset means the operator's own, which is native unless it is told otherwise.
+    /// Program that makes the backup. native: the runner itself. gobackup: gobackup, whose archive the runner reads back before the run counts as successful. Unset means the operator's default, which is native unless configured otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<RunEngine>,
-    /// The key that opens what was encrypted to age recipients, for verification.
+    /// Private key that decrypts archives of type age. Needed to verify encrypted archives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decryption: Option<Decryption>,
-    /// How archives are verified beyond the read back of each run.
+    /// How archives are verified. Independent of this, each run reads back what it stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<Verify>,
-    /// True: the archives that gobackup's own list on a storage names (.gobackup-state/BACKUP_STORAGE.json) are this Backup's, so that keep counts and removes them. The list says nothing of cluster or object: set it only where no gobackup and no other cluster uses it. Unset or false: they are left alone.
+    /// If true, the archives in gobackup's own list on a storage (.gobackup-state/BACKUP_STORAGE.json) belong to this Backup, so that keep counts and removes them. The list does not name cluster or object: set this only if no gobackup and no other cluster uses the list. Unset or false means that they are left alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adopt_state: Option<bool>,
 }
@@ -393,26 +393,26 @@ pub struct BackupStatus {
     /// What the engine observed, slot by slot.
     #[serde(flatten)]
     pub engine: ScheduleStatus,
-    /// Last change of [`Self::phase`] by a run.
+    /// When a run last changed the phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_backup_time: Option<Time>,
-    /// Completion of the newest good run.
+    /// When the newest successful run ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_successful_backup_time: Option<Time>,
-    /// Idle, Running, Succeeded or Failed.
+    /// Phase of the Backup: Idle, Running, Succeeded or Failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// The newest run.
+    /// The most recent run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_run: Option<RecentRun>,
-    /// Newest runs, newest first.
+    /// The most recent runs, newest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5))]
     pub recent_runs: Vec<RecentRun>,
-    /// Failed runs since the newest good one.
+    /// Number of failed runs since the last successful one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_count: Option<i32>,
-    /// Good runs in all.
+    /// Total number of successful runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success_count: Option<i32>,
 }
@@ -430,13 +430,13 @@ pub struct RecentRun {
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
-    /// Pending, Running, Succeeded or Failed.
+    /// Phase of the run: Pending, Running, Succeeded or Failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// Cause and remedy.
+    /// Cause of a failure and what helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What an older operator kept of the log.
+    /// Part of the log that an older operator kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logs: Option<String>,
 }

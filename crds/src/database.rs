@@ -26,11 +26,11 @@ use crate::storage::{EndpointStatus, SecretKeySelector};
 )]
 #[serde(rename_all = "camelCase", default)]
 pub struct DatabaseSpec {
-    /// Which server it is.
+    /// Type of the server.
     #[serde(rename = "type")]
     #[schemars(required, extend("enum" = ["postgresql", "mysql", "mariadb", "mongodb", "redis", "mssql", "influxdb", "influxdb2", "etcd"]))]
     pub type_: String,
-    /// How to reach it and what to dump.
+    /// How to connect, and what to dump.
     #[schemars(required)]
     pub config: DatabaseConfig,
 }
@@ -42,102 +42,102 @@ pub struct DatabaseConfig {
     /// Host name or address. influxdb: also a URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// TCP port. Unset means the server's usual one.
+    /// TCP port. Unset means the default of the type.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 65535))]
     pub port: Option<i64>,
-    /// Unix socket, instead of host and port.
+    /// Path of a Unix socket, instead of host and port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket: Option<String>,
     /// Name of the database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
-    /// Dump every database of the server.
+    /// If true, every database of the server is dumped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all_databases: Option<bool>,
     /// User name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
-    /// Secret key that holds the user name; wins over username.
+    /// Secret key with the user name. Takes precedence over username.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username_ref: Option<SecretKeySelector>,
-    /// Password in plain text: anyone who can read this object sees it. Use password_ref.
+    /// Password in plain text: anyone who can read this object sees it. Use password_ref instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
-    /// Secret key that holds the password; wins over password.
+    /// Secret key with the password. Takes precedence over password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password_ref: Option<SecretKeySelector>,
-    /// More arguments for the dump client, as on a command line.
+    /// Additional arguments of the dump client, as on a command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<String>,
-    /// Tables to dump. Unset means all. postgresql, mysql, mariadb.
+    /// Tables to dump. Unset means all. For postgresql, mysql and mariadb.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tables: Option<Vec<String>>,
-    /// Tables left out. postgresql, mysql, mariadb, mongodb.
+    /// Tables to leave out. For postgresql, mysql, mariadb and mongodb.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exclude_tables: Option<Vec<String>>,
-    /// Prefixes of collections left out. mongodb.
+    /// Prefixes of collections to leave out. For mongodb.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exclude_tables_prefix: Option<Vec<String>>,
-    /// Connection string, instead of the fields above. mongodb.
+    /// Connection string, instead of host, port, user name and password. For mongodb.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// Secret key that holds the connection string. mongodb.
+    /// Secret key with the connection string. For mongodb.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri_ref: Option<SecretKeySelector>,
-    /// Database that knows the user. mongodb.
+    /// Database in which the user is defined. For mongodb.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_db: Option<String>,
-    /// Include the oplog; needs every database. mongodb.
+    /// If true, the oplog is included. Requires a dump of all databases. For mongodb.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oplog: Option<bool>,
-    /// Accept any server certificate. mssql.
+    /// If true, any server certificate is accepted. For mssql.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_server_certificate: Option<bool>,
-    /// API token in plain text: anyone who can read this object sees it. Use token_ref. influxdb.
+    /// API token in plain text: anyone who can read this object sees it. Use token_ref instead. For influxdb.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Secret key that holds the API token. influxdb.
+    /// Secret key with the API token. For influxdb.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_ref: Option<SecretKeySelector>,
-    /// Bucket to dump. Unset means all. influxdb.
+    /// Bucket to dump. Unset means all. For influxdb.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bucket: Option<String>,
-    /// Organisation. influxdb.
+    /// Organisation. For influxdb.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub org: Option<String>,
-    /// Accept any server certificate. influxdb.
+    /// If true, any server certificate is accepted. For influxdb.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip_verify: Option<bool>,
-    /// Member to take the snapshot from, with or without scheme. etcd.
+    /// Member to take the snapshot from: an address with or without scheme. For etcd.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// Members; the first one gives the snapshot. etcd.
+    /// Members. The snapshot is taken from the first one. For etcd.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<Vec<String>>,
-    /// How to read redis: over the network (sync) or from a mounted file (copy). redis.
+    /// How to get the dump: sync over the network, or copy from a mounted file. For redis.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["copy", "sync"]))]
     pub mode: Option<String>,
-    /// File of mode copy. redis.
+    /// Path of the mounted file for mode copy. For redis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rdb_path: Option<String>,
-    /// Without effect: a dump over the network is a fresh one. redis.
+    /// Has no effect: a dump over the network is always up to date. For redis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub invoke_save: Option<bool>,
-    /// Without effect; use mode. redis.
+    /// Has no effect; use mode. For redis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<bool>,
-    /// Without effect; use mode. redis.
+    /// Has no effect; use mode. For redis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy: Option<bool>,
-    /// More arguments for redis-cli, added to args. redis.
+    /// Additional arguments of redis-cli, added to args. For redis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args_redis: Option<String>,
-    /// Shell text run before this dump. A failure fails the run.
+    /// Shell script to run before this dump. If it fails, the run fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_script: Option<String>,
-    /// Shell text run after this dump.
+    /// Shell script to run after this dump.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_script: Option<String>,
 }

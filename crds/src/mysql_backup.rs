@@ -19,7 +19,7 @@ use crate::parts::{
 use crate::schedule::DstPolicy;
 use crate::status::ScheduleStatus;
 
-/// A scheduled backup of a MySQL or MariaDB server.
+/// What to back up, when, where to store it and how long to keep it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "batch.isekiro.com",
@@ -56,89 +56,89 @@ use crate::status::ScheduleStatus;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MysqlBackupSpec {
-    /// Cron expression of five fields, or a descriptor such as @daily or @every 6h, as CronJob reads it.
+    /// Cron expression of five fields, or a descriptor such as @daily or @every 6h, with the meaning it has in a CronJob.
     #[schemars(length(min = 1))]
     pub schedule: String,
-    /// IANA name of the zone the schedule is read in. Unset means UTC.
+    /// IANA name of the time zone of the schedule, such as Europe/Berlin. Unset means UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// What happens to local times that daylight saving repeats or skips.
+    /// What to do when daylight saving skips or repeats the local time of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dst_policy: Option<DstPolicy>,
-    /// Spreads starts over this many seconds, the same for each slot and object.
+    /// Delay each start by up to this many seconds, so that objects with the same schedule do not start together. The delay depends only on the object and the scheduled time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_JITTER_SECONDS))]
     pub jitter_seconds: Option<i64>,
-    /// Seconds after its slot in which a run may still start.
+    /// Seconds after its scheduled time within which a run may still start. Later it counts as missed. Unset means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_SECONDS))]
     pub starting_deadline_seconds: Option<i64>,
-    /// What to do when a slot comes due while a run is active.
+    /// What to do when a run is due while another one is active. Allow: start it as well. Forbid: wait until the active run has ended, and start if still within the starting deadline. Replace: stop the active run, then start.
     #[serde(default)]
     pub concurrency_policy: ConcurrencyPolicy,
-    /// True: no slot is started. Running Jobs go on.
+    /// If true, scheduled runs are not started. Jobs that are already running continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = false))]
     pub suspend: Option<bool>,
-    /// Finished good Jobs to keep. Unset means 3.
+    /// Number of successful Jobs to keep. Unset means 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_KEPT_JOBS), extend("default" = 3))]
     pub successful_jobs_history_limit: Option<i32>,
-    /// Finished failed Jobs to keep. Unset means 1.
+    /// Number of failed Jobs to keep. Unset means 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_KEPT_JOBS), extend("default" = 1))]
     pub failed_jobs_history_limit: Option<i32>,
-    /// Seconds a run may take to be running before it is failed with the pod's reason. Unset means 600.
+    /// Seconds within which the pod must be running. After that the run fails with the reason that the pod gives. Unset means 600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_STARTUP_SECONDS))]
     pub startup_deadline_seconds: Option<i64>,
-    /// Retries of a Job. Unset means 2.
+    /// Number of times a failed run is retried. Unset means 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub backoff_limit: Option<i32>,
-    /// Seconds a Job may take in all.
+    /// Maximum duration of a Job in seconds, retries included. Unset means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_SECONDS))]
     pub active_deadline_seconds: Option<i64>,
-    /// Seconds between SIGTERM and SIGKILL. Unset means 60.
+    /// Seconds between SIGTERM and SIGKILL when the pod is stopped. Unset means 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_SECONDS))]
     pub termination_grace_period_seconds: Option<i64>,
 
-    /// Restart policy of the pod.
+    /// Restart policy of the pod. OnFailure: restart the container in the same pod. Never: make a new pod for each attempt.
     #[serde(default)]
     pub restart_policy: RestartPolicy,
-    /// Image of the backup program. Unset means this product's runner.
+    /// Image of the backup program. Unset means the runner of this product.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// Arguments of the container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// When the image is pulled.
+    /// When to pull the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<ImagePullPolicy>,
-    /// Environment of the container: HOST, PORT, USERNAME, PASSWORD, EXPIREAT, SQLPATH, APIURL, TIMEOUT, TZ, DATABASES, EXCLUDE_TABLES, MYSQLDUMP_ARGS.
+    /// Environment variables of the container. The runner reads HOST, PORT, USERNAME, PASSWORD, EXPIREAT, SQLPATH, APIURL, TIMEOUT, TZ, DATABASES, EXCLUDE_TABLES and MYSQLDUMP_ARGS.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backup_envs: Vec<EnvVar>,
-    /// More environment from ConfigMaps and Secrets.
+    /// ConfigMaps and Secrets whose keys become environment variables of the container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env_from: Vec<EnvFromSource>,
-    /// Volumes of the pod.
+    /// Additional volumes of the pod.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<Volume>,
-    /// Mounts of the container.
+    /// Additional volume mounts of the container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volume_mounts: Vec<VolumeMount>,
-    /// Labels a node must have.
+    /// Labels that a node must have to run the pod.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Resources of the container.
+    /// CPU and memory requests and limits of the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
-    /// Service account of the pod.
+    /// Service account that the pod runs under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
-    /// Secrets to pull images with.
+    /// Secrets with the credentials for pulling images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub image_pull_secrets: Vec<LocalObjectReference>,
     /// Tolerations of the pod.
@@ -150,43 +150,43 @@ pub struct MysqlBackupSpec {
     /// Priority class of the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
-    /// Security context of the pod.
+    /// Security context of the pod. Fields set here override the operator's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_security_context: Option<PodSecurityContext>,
-    /// Security context of the container.
+    /// Security context of the container. Fields set here override the operator's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub security_context: Option<SecurityContext>,
-    /// Labels and annotations of Job and pod.
+    /// Labels and annotations to add to Job and pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_metadata: Option<PodMetadata>,
 
-    /// Where to dump from: the typed form of backupEnvs. A typed field wins over its variable.
+    /// Server to back up. The same settings can be given as variables in backupEnvs; where both are set, the field here wins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<MysqlSource>,
-    /// Where to store: exactly one.
+    /// Where to store the artefacts. Set exactly one of volume, s3 and storageRef.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destination: Option<Destination>,
-    /// How to compress. Unset means zstd, level 3.
+    /// How to compress. Unset means zstd at level 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<Compression>,
-    /// How to encrypt. Unset means not at all.
+    /// How to encrypt. Unset means no encryption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encryption: Option<Encryption>,
-    /// The key that opens what was encrypted, for verification.
+    /// Private key that decrypts the artefacts. Needed to verify encrypted artefacts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decryption: Option<Decryption>,
-    /// Which artefacts to keep. Unset means all, or EXPIREAT.
+    /// Which artefacts to keep. A successful run removes the others. Unset means that EXPIREAT decides; without it, all are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
-    /// How artefacts are verified beyond the read back of each run.
+    /// How artefacts are verified. Independent of this, each run reads back what it stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<Verify>,
-    /// Whom to tell of what.
+    /// Receivers of notifications and the events that each is notified of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notifications: Vec<Notification>,
 }
 
-/// Restart policy of a Job's pod.
+/// Restart policy of the pod. OnFailure: restart the container in the same pod. Never: make a new pod for each attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum RestartPolicy {
     /// Restart the container in place.
@@ -207,25 +207,25 @@ pub struct MysqlSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
-    /// Unix socket, instead of host and port.
+    /// Path of a Unix socket, instead of host and port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<String>,
     /// Secret with user name and password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_secret_ref: Option<CredentialsRef>,
-    /// Databases to dump. Empty means all but the server's own.
+    /// Databases to dump. Empty means all except those of the server itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub databases: Vec<String>,
-    /// Tables left out, as database.table.
+    /// Tables to leave out, as database.table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude_tables: Vec<String>,
-    /// Transport security.
+    /// TLS settings of the connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// More arguments for the dump client, from an allow list.
+    /// Additional arguments of the dump client. Only arguments from an allow list are accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra_args: Vec<String>,
-    /// Image that has the clients on its PATH (mysqldump and mysql, or mariadb-dump and mariadb), instead of the runner's own. It needs no runner: one is copied into it.
+    /// Image whose database clients are used instead of the runner's own: mysqldump and mysql, or mariadb-dump and mariadb, on its PATH. It does not need to contain the runner, which is copied into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_image: Option<String>,
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::{MAX_COUNT, MAX_DURATION_TEXT};
 
-/// What to do when a slot comes due while a run is active.
+/// What to do when a run is due while another one is active. Allow: start it as well. Forbid: wait until the active run has ended, and start if still within the starting deadline. Replace: stop the active run, then start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ConcurrencyPolicy {
     /// Start beside the others.
@@ -24,7 +24,7 @@ pub enum ConcurrencyPolicy {
     Replace,
 }
 
-/// When an image is pulled.
+/// When to pull the image: Always, IfNotPresent or Never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ImagePullPolicy {
     /// Each time.
@@ -35,14 +35,14 @@ pub enum ImagePullPolicy {
     Never,
 }
 
-/// Labels and annotations for Job and pod; the prefix batch.isekiro.com/ is refused.
+/// Labels and annotations to add to Job and pod. The prefix batch.isekiro.com/ is not allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMetadata {
-    /// Labels.
+    /// Labels to add.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Annotations.
+    /// Annotations to add.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
@@ -53,7 +53,7 @@ pub struct PodMetadata {
 pub struct SecretKeyRef {
     /// Name of the Secret.
     pub name: String,
-    /// Key in it.
+    /// Key in the Secret.
     pub key: String,
 }
 
@@ -63,27 +63,27 @@ pub struct SecretKeyRef {
 pub struct CredentialsRef {
     /// Name of the Secret.
     pub name: String,
-    /// Key of the user name. Unset means username.
+    /// Key of the user name in the Secret. Unset means username.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username_key: Option<String>,
-    /// Key of the password. Unset means password.
+    /// Key of the password in the Secret. Unset means password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_key: Option<String>,
 }
 
-/// Transport security to the server.
+/// TLS settings of the connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Tls {
-    /// How much is demanded.
+    /// What is required of the connection.
     #[serde(default)]
     pub mode: TlsMode,
-    /// CA certificate, PEM.
+    /// Secret key with the CA certificate, in PEM format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_secret_key_ref: Option<SecretKeyRef>,
 }
 
-/// How much transport security is demanded.
+/// What is required of the connection. Disabled: no TLS. Preferred: TLS if the server offers it. Required: TLS, the certificate is not checked. VerifyCA: TLS, and the certificate must be signed by the CA. VerifyIdentity: also for this host name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum TlsMode {
     /// None is used.
@@ -99,70 +99,70 @@ pub enum TlsMode {
     VerifyIdentity,
 }
 
-/// Where to store: exactly one of volume, s3, storageRef.
+/// Where to store the artefacts. Set exactly one of volume, s3 and storageRef.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Destination {
-    /// A volume of the pod.
+    /// A volume that is mounted into the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeDestination>,
-    /// An S3 bucket, or a compatible one.
+    /// A bucket of S3 or of a compatible service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub s3: Option<S3Destination>,
-    /// A gobackup.io Storage in the same namespace, of any type. What is kept there is up to retention.
+    /// A gobackup.io Storage in the same namespace, of any type. What is kept there is decided by retention here, not by the Storage's keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_ref: Option<LocalObjectReference>,
 }
 
-/// A volume to store on: exactly one source.
+/// A volume and where on it to store. Set exactly one source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeDestination {
-    /// Directory on the volume. Unset means its root.
+    /// Directory on the volume. Unset means the root of the volume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// A claim.
+    /// A PersistentVolumeClaim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persistent_volume_claim: Option<PersistentVolumeClaimVolumeSource>,
     /// An NFS export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nfs: Option<NFSVolumeSource>,
-    /// A directory of the node.
+    /// A directory on the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_path: Option<HostPathVolumeSource>,
-    /// A CSI volume. To store on: of a driver that mounts a share which is there before the pod and after it.
+    /// An inline CSI volume. As a destination, its driver must mount a share that exists independently of the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csi: Option<CSIVolumeSource>,
-    /// A claim made for the pod, and gone with it: for spec.verify.volume alone.
+    /// A PersistentVolumeClaim that is created for the pod and deleted with it. Allowed in spec.verify.volume only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ephemeral: Option<EphemeralVolumeSource>,
-    /// A directory that is gone with the pod: for spec.verify.volume alone.
+    /// A directory that is deleted with the pod. Allowed in spec.verify.volume only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_dir: Option<EmptyDirVolumeSource>,
 }
 
-/// An S3 bucket, or a compatible one.
+/// A bucket of S3 or of a compatible service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct S3Destination {
-    /// Bucket.
+    /// Name of the bucket.
     pub bucket: String,
-    /// Key prefix.
+    /// Prefix of the keys in the bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// URL of the service. Unset means AWS.
+    /// URL of the S3 service. Unset means AWS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
     /// Region. Unset means us-east-1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// Bucket in the path instead of the host name.
+    /// If true, the bucket is part of the URL's path instead of its host name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force_path_style: Option<bool>,
-    /// Secret with the keys. Unset means the pod's own identity.
+    /// Secret with the access keys. Unset means the identity of the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_secret_ref: Option<S3CredentialsRef>,
-    /// CA certificate of the endpoint, PEM.
+    /// Secret key with the CA certificate of the endpoint, in PEM format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_secret_key_ref: Option<SecretKeyRef>,
 }
@@ -173,13 +173,13 @@ pub struct S3Destination {
 pub struct S3CredentialsRef {
     /// Name of the Secret.
     pub name: String,
-    /// Key of the access key id. Unset means accessKeyId.
+    /// Key of the access key ID in the Secret. Unset means accessKeyId.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_key_id_key: Option<String>,
-    /// Key of the secret access key. Unset means secretAccessKey.
+    /// Key of the secret access key in the Secret. Unset means secretAccessKey.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_access_key_key: Option<String>,
-    /// Key of a session token. Unset means none.
+    /// Key of a session token in the Secret. Unset means no session token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_token_key: Option<String>,
 }
@@ -188,16 +188,16 @@ pub struct S3CredentialsRef {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Compression {
-    /// Codec.
+    /// Compression method: zstd, gzip or none.
     #[serde(default, rename = "type")]
     pub type_: CompressionType,
-    /// Level: zstd 1 to 19 (3), gzip 1 to 9 (6).
+    /// Compression level: 1 to 19 for zstd (unset means 3), 1 to 9 for gzip (unset means 6).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 19))]
     pub level: Option<i32>,
 }
 
-/// Codecs.
+/// Compression method: zstd, gzip or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CompressionType {
@@ -214,7 +214,7 @@ pub enum CompressionType {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Encryption {
-    /// age, to public keys: the cluster can't open what it stored.
+    /// Encrypt with age to public keys. The cluster itself cannot decrypt what it stored unless it is given a private key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age: Option<AgeEncryption>,
 }
@@ -223,10 +223,10 @@ pub struct Encryption {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgeEncryption {
-    /// Public keys, age1….
+    /// Public keys, which begin with age1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<String>,
-    /// Secret key that holds public keys, one a line.
+    /// Secret key with public keys, one per line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipients_secret_key_ref: Option<SecretKeyRef>,
 }
@@ -235,16 +235,16 @@ pub struct AgeEncryption {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Decryption {
-    /// age identity.
+    /// Private key of age.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age: Option<AgeDecryption>,
 }
 
-/// Identity of age decryption.
+/// Private key of age.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgeDecryption {
-    /// Secret key that holds the identity, AGE-SECRET-KEY-1….
+    /// Secret key with the private key, which begins with AGE-SECRET-KEY-1.
     pub identity_secret_key_ref: SecretKeyRef,
 }
 
@@ -252,55 +252,55 @@ pub struct AgeDecryption {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Retention {
-    /// The newest so many.
+    /// Number of most recent artefacts to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_COUNT))]
     pub keep_last: Option<i32>,
-    /// The newest of each of so many hours.
+    /// Keep the newest artefact of each of the last N hours that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_COUNT))]
     pub keep_hourly: Option<i32>,
-    /// The newest of each of so many days.
+    /// Keep the newest artefact of each of the last N days that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_COUNT))]
     pub keep_daily: Option<i32>,
-    /// The newest of each of so many ISO weeks.
+    /// Keep the newest artefact of each of the last N ISO weeks that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_COUNT))]
     pub keep_weekly: Option<i32>,
-    /// The newest of each of so many months.
+    /// Keep the newest artefact of each of the last N months that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_COUNT))]
     pub keep_monthly: Option<i32>,
-    /// All younger than this, a Go duration such as 720h.
+    /// Keep all artefacts younger than this, a Go duration such as 720h.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = MAX_DURATION_TEXT))]
     pub max_age: Option<String>,
-    /// File name pattern (`*` and `?`) of older artefacts without a manifest that retention may also remove.
+    /// File name pattern (with `*` and `?`) of older files without a manifest that retention may also remove.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adopt_pattern: Option<String>,
 }
 
-/// How artefacts are verified beyond the read back of each run.
+/// How artefacts are verified. Independent of this, each run reads back what it stored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verify {
-    /// Checksum: re-read what is stored. Restore: load it into a scratch server and compare.
+    /// How to verify. Checksum: read the artefact again and compare checksums. Restore: load it into a temporary server and compare.
     #[serde(default)]
     pub mode: VerifyMode,
-    /// Every so many good runs. Unset means each.
+    /// Verify every Nth successful run. Unset means every run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_COUNT))]
     pub every: Option<i32>,
-    /// Volume of the scratch server.
+    /// Volume for the data of the temporary server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeDestination>,
-    /// Resources of the scratch server.
+    /// CPU and memory requests and limits of the container with the temporary server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
 }
 
-/// Ways to verify.
+/// How to verify. Checksum: read the artefact again and compare checksums. Restore: load it into a temporary server and compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum VerifyMode {
     /// Re-read what is stored.
@@ -310,20 +310,20 @@ pub enum VerifyMode {
     Restore,
 }
 
-/// Whom to tell of what.
+/// Receivers of notifications and the events that each is notified of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Notification {
-    /// Protocol of the receiver.
+    /// Kind of receiver.
     #[serde(rename = "type")]
     pub type_: NotificationType,
-    /// Secret key that holds the URL.
+    /// Secret key with the receiver's URL.
     pub url_secret_key_ref: SecretKeyRef,
-    /// What to tell of. Empty means Failure and Recovery.
+    /// Events to notify of. Empty means Failure and Recovery.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_EVENTS))]
     pub events: Vec<NotificationEvent>,
-    /// The former name of events, which YAML reads as a boolean unless it is quoted. Set one of the two.
+    /// Former name of events. YAML reads it as a boolean unless it is quoted. Set only one of the two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_EVENTS))]
     pub on: Vec<NotificationEvent>,
@@ -332,7 +332,7 @@ pub struct Notification {
 /// Most entries of a list of events.
 const MAX_EVENTS: usize = 16;
 
-/// Protocols of receivers.
+/// Kind of receiver. Webhook: JSON by POST. Mail: an smtp:// or smtps:// URL with from and to. Ping: a dead man's switch, GET on success and GET …/fail on failure. The others are chat services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum NotificationType {
     /// Feishu or Lark group bot.
@@ -351,7 +351,7 @@ pub enum NotificationType {
     Ping,
 }
 
-/// What to tell of.
+/// Event to notify of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum NotificationEvent {
     /// A good run.

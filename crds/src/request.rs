@@ -24,7 +24,7 @@ pub fn too_long(bytes: usize) -> String {
 /// A request is acted on for this long after it was made.
 pub const LIFETIME: Duration = Duration::minutes(10);
 
-/// What is asked for. Actions other than Backup run as Jobs outside totals.
+/// Action that was requested. Actions other than Backup are not counted in totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Action {
     /// A backup now.
@@ -76,7 +76,7 @@ pub struct Request {
     pub at: String,
     /// RFC 3339 instant after which the request is refused.
     pub expires_at: String,
-    /// Why, in the caller's words.
+    /// Why, as given by the caller.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Options of the action.

@@ -17,9 +17,7 @@ use crate::parts::{
 };
 use crate::run::{Artefact, RunResult};
 
-/// A restore of a stored dump into a MySQL, MariaDB, PostgreSQL, Redis or Valkey server, or onto a volume.
-///
-/// Another restore is another object: the spec can't be changed.
+/// What to restore, and where to. It can't be changed: make another Restore for another restore.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "batch.isekiro.com",
@@ -55,63 +53,63 @@ use crate::run::{Artefact, RunResult};
 ]))]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreSpec {
-    /// What to restore.
+    /// Which artefact to restore.
     pub from: RestoreFrom,
-    /// The age key that opens an encrypted dump. Unset means that of the MysqlBackup named in from.
+    /// Private key that decrypts an encrypted dump. Unset means that of the MysqlBackup named in `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decryption: Option<Decryption>,
-    /// Where to restore to.
+    /// Server to restore into, or volume to put the dump onto.
     pub to: RestoreTarget,
-    /// True: all is checked, nothing is written.
+    /// If true, everything is checked and nothing is written.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = false))]
     pub dry_run: bool,
-    /// True: restore also where something is, and into the server the dump came from. Tables and keys of the same name are replaced; in PostgreSQL all that the database holds, on a volume all that the directory holds.
+    /// If true, restore even if the target already holds data or is the server that the dump came from. Tables and keys of the same name are replaced. In PostgreSQL everything in the database is replaced, on a volume everything in the directory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = false))]
     pub overwrite: bool,
-    /// What becomes of the definers of views, triggers, routines and events of MySQL and MariaDB: Keep, Drop (whoever restores becomes the definer) or To (all become spec.definer). Unset means Keep; a server that does not let the user keep them is told before anything is restored.
+    /// What to do with the definers of views, triggers, routines and events of MySQL and MariaDB. Unset means Keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definers: Option<Definers>,
-    /// The account that becomes the definer, as user@host, with definers To.
+    /// Account that becomes the definer if definers is To, as user@host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 288))]
     pub definer: Option<String>,
 
-    /// Image of the runner. Unset means the operator's own.
+    /// Image of the runner. Unset means the operator's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// When the image is pulled.
+    /// When to pull the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<ImagePullPolicy>,
-    /// Secrets to pull images with.
+    /// Secrets with the credentials for pulling images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub image_pull_secrets: Vec<LocalObjectReference>,
-    /// Seconds the restore may take to be running before it is failed with the pod's reason. Unset means 600.
+    /// Seconds within which the pod must be running. After that the restore fails with the reason that the pod gives. Unset means 600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_STARTUP_SECONDS))]
     pub startup_deadline_seconds: Option<i64>,
-    /// Seconds the Job may take in all.
+    /// Maximum duration of the Job in seconds. Unset means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_SECONDS))]
     pub active_deadline_seconds: Option<i64>,
-    /// Seconds between SIGTERM and SIGKILL. Unset means 60.
+    /// Seconds between SIGTERM and SIGKILL when the pod is stopped. Unset means 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = MAX_SECONDS))]
     pub termination_grace_period_seconds: Option<i64>,
-    /// Resources of the container.
+    /// CPU and memory requests and limits of the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourceRequirements>,
-    /// More volumes of the pod: for a socket in to, for one.
+    /// Additional volumes of the pod, for example one with the Unix socket that `to` names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<Volume>,
-    /// Mounts of the container.
+    /// Additional volume mounts of the container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volume_mounts: Vec<VolumeMount>,
-    /// Labels a node must have.
+    /// Labels that a node must have to run the pod.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Service account of the pod.
+    /// Service account that the pod runs under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<String>,
     /// Tolerations of the pod.
@@ -123,13 +121,13 @@ pub struct RestoreSpec {
     /// Priority class of the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
-    /// Security context of the pod.
+    /// Security context of the pod. Fields set here override the operator's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_security_context: Option<PodSecurityContext>,
-    /// Security context of the container.
+    /// Security context of the container. Fields set here override the operator's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub security_context: Option<SecurityContext>,
-    /// Labels and annotations of Job and pod.
+    /// Labels and annotations to add to Job and pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_metadata: Option<PodMetadata>,
 }
@@ -155,30 +153,30 @@ pub struct RestoreFrom {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub name: Option<String>,
-    /// Name of a run of it, as `kubectl backup runs` shows it.
+    /// Name of a run of the backup object, as `kubectl backup runs` shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub run: Option<String>,
-    /// Its newest artefact.
+    /// If true, the newest artefact of the backup object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<bool>,
-    /// Its newest artefact of this moment or earlier, RFC 3339.
+    /// Time in RFC 3339: the newest artefact of the backup object at this time or earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub at: Option<String>,
-    /// Key of one of its artefacts, as `kubectl backup runs --stored` shows it.
+    /// Key of an artefact of the backup object, as `kubectl backup runs --stored` shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub key: Option<String>,
-    /// Name of the Database whose dump in the archive of a Backup is meant. Unset means every dump that fits the server; with to.volume, the only one there is.
+    /// Name of the Database whose dump to restore from the archive of a Backup. Unset means every dump that fits the server; with to.volume, the only dump in the archive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub database: Option<String>,
-    /// Name of the Storage from which the archive of a Backup is read. Unset means the first one that has it.
+    /// Name of the Storage from which to read the archive of a Backup. Unset means the first one that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub storage: Option<String>,
-    /// A place where artefacts are, without a backup object.
+    /// A place with artefacts, used without a backup object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<RestoreLocation>,
 }
@@ -200,14 +198,14 @@ pub struct RestoreLocation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub key: Option<String>,
-    /// The newest artefact.
+    /// If true, the newest artefact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<bool>,
-    /// The newest artefact of this moment or earlier, RFC 3339.
+    /// Time in RFC 3339: the newest artefact at this time or earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub at: Option<String>,
-    /// Whose artefacts are meant, with latest and at: they lie in the directory <namespace>/<kind>/<name>.
+    /// With latest and at, the object whose artefacts to choose from. They are stored in the directory <namespace>/<kind>/<name>.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<StoredObject>,
 }
@@ -216,13 +214,13 @@ pub struct RestoreLocation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StoredObject {
-    /// Its kind. Unset means MysqlBackup.
+    /// Kind of the object. Unset means MysqlBackup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Its namespace. Unset means the Restore's.
+    /// Namespace of the object. Unset means that of the Restore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
 }
 
@@ -240,28 +238,28 @@ pub struct RestoreTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub host: Option<String>,
-    /// TCP port. Unset means 3306, for a dump of PostgreSQL 5432, of Redis 6379.
+    /// TCP port. Unset means 3306, or 5432 for a dump of PostgreSQL, or 6379 for one of Redis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
-    /// Unix socket, instead of host and port; its directory is a mount of spec.volumeMounts.
+    /// Path of a Unix socket, instead of host and port. Its directory must be mounted by spec.volumeMounts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 107))]
     pub socket: Option<String>,
-    /// Secret with user name and password. The user of a Redis that has only a password is `default`.
+    /// Secret with user name and password. For a Redis server that has only a password, the user name is `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_secret_ref: Option<CredentialsRef>,
-    /// Another name for the dump's one database. Unset means the names it was dumped under.
+    /// Another name for the database, if the dump holds only one. Unset means the names in the dump.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub database: Option<String>,
-    /// Transport security. For Redis, Preferred is none.
+    /// TLS settings of the connection. For Redis, Preferred means no TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// Volume onto which the dump of one Database is put, into the directory path: for Redis dump.rdb, for etcd the data directory of a new member, else the files as they are in the archive.
+    /// Volume to put the dump of one Database onto, into the directory `path`: dump.rdb for Redis, the data directory of a new member for etcd, otherwise the files as they are in the archive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeDestination>,
-    /// Who the new member of etcd is to be.
+    /// Identity of the new member of etcd.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd: Option<EtcdMember>,
 }
@@ -274,21 +272,21 @@ pub struct EtcdMember {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub name: Option<String>,
-    /// The members it is to form a cluster with, as `name=URL,...`.
+    /// Members of the new cluster, as `name=URL,...`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub initial_cluster: Option<String>,
-    /// What tells that cluster from others.
+    /// Token that tells the cluster from others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub initial_cluster_token: Option<String>,
-    /// URLs at which the others reach it.
+    /// URLs at which the other members reach this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub initial_advertise_peer_urls: Option<String>,
 }
 
-/// What becomes of the definers of views, triggers, routines and events.
+/// What to do with the definers of views, triggers, routines and events of MySQL and MariaDB. Keep: leave them unchanged. Drop: the user who restores becomes the definer. To: the account in spec.definer becomes the definer. Unset means Keep; if the server does not allow the user to keep them, the restore fails before anything is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Definers {
     /// They stay what they are.
@@ -307,7 +305,7 @@ pub fn account(text: &str) -> Option<(&str, &str)> {
     (good(user) && good(host)).then_some((user, host))
 }
 
-/// Where a Restore stands. The last two are final.
+/// State of the Restore. Pending: its Job does not exist yet. Running: its Job exists and has not finished. Succeeded: restored and compared, or with dryRun: it would be. Failed: not restored. The reason says why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum RestorePhase {
     /// Its Job is not there yet; the condition Accepted says why.
@@ -347,54 +345,53 @@ impl RestorePhase {
     }
 }
 
-/// Status of a Restore: what was seen of its one Job. Progress is in the log of the Job's pod, one
-/// JSON line every ten seconds, as with a backup.
+/// Observed state. Progress is in the log of the Job's pod, one JSON line every ten seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RestoreStatus {
-    /// Generation of the spec this status speaks of.
+    /// Generation of the spec that this status refers to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Where it stands.
+    /// State.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<RestorePhase>,
     /// Name of the Job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// UID of the Job, once it was created.
+    /// UID of the Job, once it exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_uid: Option<String>,
     /// When the Job was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// When the outcome became final.
+    /// When the result became final.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
-    /// CamelCase, machine-read: Restored, WouldRestore, TargetNotEmpty, TargetIsSource, AccessDenied, Timeout, …
+    /// Reason in CamelCase, for programs: Restored, WouldRestore, TargetNotEmpty, TargetIsSource, AccessDenied, Timeout and others. docs/reasons.md lists those of the runner.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What was restored, or cause and remedy.
+    /// What was restored, or the cause of a failure and what helps.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Exit code of the runner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The artefact that was chosen.
+    /// The artefact to restore.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artefact: Option<Artefact>,
-    /// Bytes of the dump before compression.
+    /// Number of bytes of the dump before compression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_bytes: Option<i64>,
-    /// Tables of the dump.
+    /// Number of tables in the dump.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tables: Option<i64>,
-    /// Rows of the dump.
+    /// Number of rows in the dump.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<i64>,
-    /// What the runner warned about.
+    /// Warnings of the runner.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Accepted, Restored, Ready.
+    /// Conditions Accepted, Restored and Ready.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

@@ -11,7 +11,7 @@ pub const PENDING: &str = "Pending";
 /// Most artefacts a run lists.
 pub const MAX_ARTEFACTS: usize = 8;
 
-/// Why a run was started.
+/// Why the run was started. Schedule: it was due. Manual: by a request. Immediate: the object has no schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Trigger {
     /// A slot of the schedule.
@@ -40,7 +40,7 @@ impl Trigger {
     }
 }
 
-/// Where a run stands. The last three are final.
+/// State of the run. Waiting: due, but a limit or another run holds it back. Running: its Job exists and has not finished. Succeeded: stored, complete and read back. Failed: not successful. Skipped: not started on purpose. The reason says why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum RunResult {
     /// Due, not yet started: a limit or a running run holds it back; the reason says which.
@@ -77,19 +77,19 @@ impl RunResult {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Artefact {
-    /// Key below the destination's root.
+    /// Key of the artefact below the root of the destination.
     pub key: String,
-    /// Stored bytes.
+    /// Number of bytes stored.
     #[serde(default)]
     #[schemars(with = "i64")]
     pub size: i64,
-    /// SHA-256 of the stored bytes, hex.
+    /// SHA-256 of the stored bytes, in hexadecimal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sha256: String,
-    /// The object was read back with the same length and checksum.
+    /// True if the artefact was read back with the same length and checksum.
     #[serde(default)]
     pub read_back: bool,
-    /// Name of the storage, where there are several.
+    /// Name of the storage, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
 }
@@ -98,13 +98,13 @@ pub struct Artefact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
-    /// Checksum or Restore.
+    /// How it was verified: Checksum or Restore.
     pub mode: String,
     /// True if everything compared equal.
     pub passed: bool,
     /// When it ended.
     pub time: Time,
-    /// What differed, or how much was compared.
+    /// What differed, or what was compared.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -115,65 +115,65 @@ pub struct Verification {
 pub struct Run {
     /// Name of the Job.
     pub name: String,
-    /// UID of the Job, once it was created.
+    /// UID of the Job, once it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_uid: Option<String>,
-    /// The slot, for runs of the schedule.
+    /// Scheduled time of the run, if it was started by the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<Time>,
-    /// Why it was started.
+    /// Why the run was started.
     pub trigger: Trigger,
-    /// Id of the request, for manual runs.
+    /// ID of the request, for manual runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// Where it stands.
+    /// State.
     pub result: RunResult,
-    /// CamelCase, machine-read: Completed, ExitStatusOnly, AccessDenied, NoSpace, Timeout, …
+    /// Reason in CamelCase, for programs: Completed, ExitStatusOnly, AccessDenied, NoSpace, Timeout and others. docs/reasons.md lists those of the runner.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Cause and remedy, at most [`MAX_MESSAGE`] characters.
+    /// Cause of a failure and what helps, at most 512 characters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The end somebody asked for, written before the Job is deleted: Cancelled, Replaced, NeverStarted.
+    /// Why the operator deletes the Job, written before it does so: Cancelled, Replaced or NeverStarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
-    /// Phase the runner reported last; [`PENDING`] while something keeps the container from running.
+    /// Phase that the runner reported last. Pending while something keeps the container from running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
     /// When the Job was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// When the outcome became final.
+    /// When the result became final.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
     /// Exit code of the backup container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Bytes of the dump before compression.
+    /// Number of bytes of the dump before compression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_bytes: Option<i64>,
-    /// Bytes stored, all artefacts together.
+    /// Number of bytes stored, all artefacts together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored_bytes: Option<i64>,
-    /// Tables dumped.
+    /// Number of tables dumped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tables: Option<i64>,
-    /// Rows dumped.
+    /// Number of rows dumped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<i64>,
-    /// What was stored, at most [`MAX_ARTEFACTS`].
+    /// Artefacts that were stored, at most 8.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artefacts: Vec<Artefact>,
-    /// What the runner warned about.
+    /// Warnings of the runner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Outcome of the newest verification of this run.
+    /// Result of the last verification of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
-    /// Name of the Job that verifies this run by restore, from the moment it is due.
+    /// Name of the Job that verifies this run by restore, once it is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify_job: Option<String>,
-    /// True once the outcome is final and the Job is gone: the run may leave the list.
+    /// True once the result is final and the Job no longer exists. The run may then be removed from the list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub job_gone: bool,
 }

@@ -24,87 +24,83 @@ pub const MAX_NOTICES: usize = 4;
 /// Most entries in [`ScheduleStatus::other_controllers`].
 pub const MAX_OTHER_CONTROLLERS: usize = 3;
 
-/// Status of a scheduled kind. Times are instants; what a printer column shows is scalar.
+/// Observed state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ScheduleStatus {
-    /// Generation of the spec this status speaks of.
+    /// Generation of the spec that this status refers to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Jobs that exist and are not finished.
+    /// Jobs that exist and have not finished.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub active: Vec<ObjectReference>,
-    /// Number of [`Self::active`], for the table.
+    /// Number of active Jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_count: Option<i32>,
-    /// Newest slot that was started.
+    /// Most recent scheduled time for which a run was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_schedule_time: Option<Time>,
-    /// Next slot; unset while suspended or if none comes.
+    /// Next scheduled time. Unset while suspended, or if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_schedule_time: Option<Time>,
-    /// Completion of the newest good run.
+    /// When the newest successful run ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_successful_time: Option<Time>,
-    /// Newest passed verification by restore.
+    /// When an artefact last passed verification by restore.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_verified_time: Option<Time>,
-    /// Good runs since the newest one that was chosen for verification by restore, where not each is.
+    /// Number of successful runs since the last one that was chosen for verification by restore, if not every run is verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unverified_runs: Option<i32>,
-    /// Result of the newest finished run, for the table.
+    /// Result of the last finished run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_result: Option<String>,
-    /// Stored size of the newest good run, for the table (`1.8GiB`).
+    /// Stored size of the last successful run, such as 1.8GiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_size: Option<String>,
-    /// Failed runs since the newest good one.
+    /// Number of failed runs since the last successful one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consecutive_failures: Option<i32>,
-    /// The schedule the accounting below speaks of.
+    /// Schedule that the numbers in totals refer to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ObservedSchedule>,
-    /// Every slot up to this instant is in [`Self::totals`] exactly once.
+    /// Every scheduled time up to this moment is counted in totals exactly once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accounted_until: Option<Time>,
-    /// Finished runs without a slot whose Jobs were created up to this instant are in [`Self::totals`], listed or not.
+    /// Finished manual runs whose Jobs were created up to this moment are counted in totals, whether they are still listed or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manual_accounted_until: Option<Time>,
-    /// Slots by outcome.
+    /// Number of scheduled times by outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub totals: Option<Totals>,
-    /// Newest runs, newest first, at most [`MAX_RUNS`].
+    /// The most recent runs, newest first, at most 20.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Run>,
-    /// Slots that were not started, newest first, at most [`MAX_MISSED`] entries.
+    /// Scheduled times at which no run was started, newest first, at most 10 entries.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<MissedSlots>,
-    /// Newest requests, newest first, at most [`MAX_REQUESTS`].
+    /// The most recent requests, newest first, at most 10.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestStatus>,
-    /// Notices that a Job of their own is to send, oldest first, at most [`MAX_NOTICES`]. One leaves
-    /// the list when its Job has ended.
+    /// Notifications to be sent by a Job of their own, oldest first, at most 4. An entry is removed when its Job has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<PendingNotice>,
-    /// When receivers were last told that the object is overdue.
+    /// When receivers were last notified that the backup is overdue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overdue_notified_time: Option<Time>,
     /// When the current suspension began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended_since: Option<Time>,
-    /// When the newest suspension ended.
+    /// When the last suspension ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resumed_at: Option<Time>,
-    /// Operator installation that acts on this object, as namespace/name of its Lease. Others leave
-    /// the object alone while that Lease is renewed.
+    /// Installation of the operator that acts on this object, as namespace/name of its Lease. Others leave the object alone while that Lease is renewed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<String>,
-    /// Other installations that watch this object too, at most [`MAX_OTHER_CONTROLLERS`]; each
-    /// enters itself.
+    /// Other installations of the operator that watch this object too, at most 3. Each adds itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_controllers: Vec<String>,
-    /// Accepted, Scheduled, LastRunSucceeded, Verified, Ready; Exclusive if another installation
-    /// of the operator watches the object too.
+    /// Conditions Accepted, Scheduled, LastRunSucceeded, Verified and Ready; also Exclusive if another installation of the operator watches the object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
@@ -113,14 +109,14 @@ pub struct ScheduleStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObservedSchedule {
-    /// `spec.schedule`.
+    /// Text of spec.schedule.
     pub text: String,
-    /// Effective zone; UTC if the spec names none.
+    /// Time zone in effect. UTC if the spec names none.
     pub time_zone: String,
-    /// Slots up to this instant belong to the schedule before the edit.
+    /// Scheduled times up to this moment belong to the schedule before the last edit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
-    /// What `@every` counts from.
+    /// Start of the intervals of @every.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anchor: Option<Time>,
 }
@@ -130,31 +126,31 @@ pub struct ObservedSchedule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Totals {
-    /// Slots that came due.
+    /// Scheduled times that came due.
     pub due: i64,
-    /// Slots whose run was good.
+    /// Scheduled times whose run was successful.
     pub succeeded: i64,
-    /// Slots whose run was not.
+    /// Scheduled times whose run failed.
     pub failed: i64,
-    /// Slots not started on purpose (Forbid, skip-slots-until).
+    /// Scheduled times at which no run was started on purpose (Forbid, skip-slots-until).
     pub skipped: i64,
-    /// Slots not started because nobody could: outage, suspension, deadline.
+    /// Scheduled times at which no run could be started: outage, suspension, deadline.
     pub missed: i64,
-    /// Runs somebody asked for; not slots.
+    /// Manual runs, which have no scheduled time.
     pub manual: i64,
 }
 
-/// Slots that were not started.
+/// Scheduled times at which no run was started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MissedSlots {
-    /// First of them.
+    /// First of these scheduled times.
     pub from: Time,
-    /// Last of them.
+    /// Last of these scheduled times.
     pub to: Time,
-    /// How many.
+    /// Number of these scheduled times.
     pub count: i64,
-    /// Outage, Suspended, DeadlineExceeded, ConcurrencyForbid, SkippedByUser, …
+    /// Reason: Outage, Suspended, DeadlineExceeded, ConcurrencyForbid, SkippedByUser and others.
     pub reason: String,
 }
 
@@ -163,40 +159,40 @@ pub struct MissedSlots {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingNotice {
-    /// Failure, Missed or Overdue.
+    /// Event: Failure, Missed or Overdue.
     pub event: NotificationEvent,
-    /// The run that failed, the first slot that was missed, or the slot that is overdue.
+    /// The run that failed, the first scheduled time that was missed, or the one that is overdue.
     pub subject: String,
 }
 
-/// What became of a request.
+/// State of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestStatus {
-    /// The caller's id.
+    /// ID of the request, chosen by the caller.
     pub id: String,
-    /// What was asked for.
+    /// Action that was requested.
     pub action: Action,
-    /// Who asked.
+    /// Who made the request.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
-    /// When it was made.
+    /// When the request was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Time>,
-    /// Why, in the caller's words.
+    /// Why, as given by the caller.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Where it stands.
+    /// State.
     pub state: RequestState,
-    /// The Job, once there is one.
+    /// Name of the Job, once it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// Why it was refused or failed, or what came out.
+    /// Why the request was refused or failed, or its result.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// States of a request.
+/// State of the request. Queued: waiting for a running run or a limit. Running: its Job exists. Succeeded: done. Failed: not done. Refused: not acted on. The message says why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RequestState {
     /// Seen, held back by a running run (`--queue`) or a limit.

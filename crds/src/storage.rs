@@ -29,14 +29,14 @@ use crate::parts::VolumeDestination;
 )]
 #[serde(rename_all = "camelCase", default)]
 pub struct StorageSpec {
-    /// Which service it is.
+    /// Type of the storage. The S3 types are s3, oss, r2, spaces, b2, cos, us3, kodo, bos, minio, obs, tos and upyun.
     #[serde(rename = "type")]
     #[schemars(required, extend("enum" = ["local", "ftp", "sftp", "scp", "webdav", "s3", "oss", "gcs", "azure", "r2", "spaces", "b2", "cos", "us3", "kodo", "bos", "minio", "obs", "tos", "upyun"]))]
     pub type_: String,
-    /// How to reach it.
+    /// How to connect, and what to keep.
     #[schemars(required)]
     pub config: StorageConfig,
-    /// Volume of type local: without one the archive would die with the pod.
+    /// Volume for type local. Without one, the archive would be deleted with the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeDestination>,
 }
@@ -48,125 +48,125 @@ pub struct StorageConfig {
     /// Directory or key prefix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Seconds a transfer may take. Unset or 0 means 300.
+    /// Seconds that a transfer may take. Unset or 0 means 300.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -MAX_SECONDS, max = MAX_SECONDS))]
     pub timeout: Option<i64>,
-    /// Archives to keep. Unset or 0 means all.
+    /// Number of archives to keep. Unset or 0 means all.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -MAX_COUNT, max = MAX_COUNT))]
     pub keep: Option<i64>,
-    /// User name. ftp, sftp, scp, webdav.
+    /// User name. For ftp, sftp, scp and webdav.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
-    /// Secret key that holds the user name; wins over username.
+    /// Secret key with the user name. Takes precedence over username.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username_ref: Option<SecretKeySelector>,
-    /// Password in plain text: anyone who can read this object sees it. Use password_ref.
+    /// Password in plain text: anyone who can read this object sees it. Use password_ref instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
-    /// Secret key that holds the password; wins over password.
+    /// Secret key with the password. Takes precedence over password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password_ref: Option<SecretKeySelector>,
-    /// SSH private key: its text, or the path of a mounted file. sftp, scp.
+    /// SSH private key, or the path of a mounted file with it. For sftp and scp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub private_key: Option<String>,
-    /// Secret key that holds the SSH private key. sftp, scp.
+    /// Secret key with the SSH private key. For sftp and scp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub private_key_ref: Option<SecretKeySelector>,
-    /// Passphrase of the private key in plain text. Use passphrase_ref. sftp, scp.
+    /// Passphrase of the private key in plain text: anyone who can read this object sees it. Use passphrase_ref instead. For sftp and scp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passphrase: Option<String>,
-    /// Secret key that holds the passphrase. sftp, scp.
+    /// Secret key with the passphrase. For sftp and scp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passphrase_ref: Option<SecretKeySelector>,
-    /// Host key the server must show, as `ssh-keyscan` prints it. Unset means any. sftp, scp.
+    /// Host key that the server must have, as `ssh-keyscan` prints it. Unset means any. For sftp and scp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_key: Option<String>,
-    /// Bucket. S3 family, gcs.
+    /// Name of the bucket. For the S3 types and gcs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bucket: Option<String>,
-    /// Region. S3 family.
+    /// Region. For the S3 types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// URL of the service. Unset means the type's own. S3 family.
+    /// URL of the service. Unset means the default of the type. For the S3 types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// Access key id. S3 family.
+    /// Access key ID. For the S3 types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_key_id: Option<String>,
-    /// Secret key that holds the access key id. S3 family.
+    /// Secret key with the access key ID. For the S3 types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_key_id_ref: Option<SecretKeySelector>,
-    /// Secret access key in plain text. Use secret_access_key_ref. S3 family.
+    /// Secret access key in plain text: anyone who can read this object sees it. Use secret_access_key_ref instead. For the S3 types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_access_key: Option<String>,
-    /// Secret key that holds the secret access key. S3 family.
+    /// Secret key with the secret access key. For the S3 types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_access_key_ref: Option<SecretKeySelector>,
-    /// Session token in plain text. Use token_ref. S3 family.
+    /// Session token in plain text: anyone who can read this object sees it. Use token_ref instead. For the S3 types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Secret key that holds a session token. S3 family.
+    /// Secret key with a session token. For the S3 types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_ref: Option<SecretKeySelector>,
-    /// Storage class. Unset means the type's usual one, empty the bucket's. S3 family.
+    /// Storage class. Unset means the default of the type, an empty text that of the bucket. For the S3 types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_class: Option<String>,
-    /// Retries of a request. Unset means 3. S3 family.
+    /// Number of retries of a request. Unset means 3. For the S3 types.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -MAX_RETRIES, max = MAX_RETRIES))]
     pub max_retries: Option<i64>,
-    /// Bucket in the path instead of the host name. S3 family.
+    /// If true, the bucket is part of the URL's path instead of its host name. For the S3 types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub force_path_style: Option<bool>,
-    /// Account of the service. r2.
+    /// Account ID. For r2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
-    /// Service account key in plain text, JSON. Use credentials_ref. gcs.
+    /// Service account key as JSON in plain text: anyone who can read this object sees it. Use credentials_ref instead. For gcs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials: Option<String>,
-    /// Secret key that holds the service account key. gcs.
+    /// Secret key with the service account key. For gcs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials_ref: Option<SecretKeySelector>,
-    /// Path of a mounted file with the service account key. gcs.
+    /// Path of a mounted file with the service account key. For gcs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials_file: Option<String>,
-    /// Storage account. azure.
+    /// Storage account. For azure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// Container. Unset means gobackup. azure.
+    /// Name of the container. Unset means gobackup. For azure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// Tenant. azure.
+    /// ID of the tenant. For azure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
-    /// Application. azure.
+    /// ID of the application. For azure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
-    /// Secret of the application in plain text. Use client_secret_ref. azure.
+    /// Secret of the application in plain text: anyone who can read this object sees it. Use client_secret_ref instead. For azure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<String>,
-    /// Secret key that holds the application's secret. azure.
+    /// Secret key with the application's secret. For azure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret_ref: Option<SecretKeySelector>,
-    /// Host name or address. ftp, sftp, scp.
+    /// Host name or address. For ftp, sftp and scp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// TCP port. Unset means the protocol's. ftp, sftp, scp.
+    /// TCP port. Unset means the default of the protocol. For ftp, sftp and scp.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 65535))]
     pub port: Option<i64>,
-    /// URL of the server. webdav.
+    /// URL of the server. For webdav.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
-    /// TLS from the first byte. ftp.
+    /// If true, TLS from the first byte (implicit TLS). For ftp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<bool>,
-    /// TLS after AUTH TLS. ftp.
+    /// If true, TLS after the command AUTH TLS (explicit TLS). For ftp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explicit_tls: Option<bool>,
-    /// Accept any server certificate. ftp.
+    /// If true, any server certificate is accepted. For ftp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_check_certificate: Option<bool>,
 }
@@ -178,22 +178,22 @@ pub struct SecretKeySelector {
     /// Name of the Secret.
     #[schemars(extend("default" = ""))]
     pub name: String,
-    /// Key in it.
+    /// Key in the Secret.
     #[schemars(required)]
     pub key: String,
-    /// True: a missing Secret or key counts as unset.
+    /// If true, a missing Secret or key is the same as an unset field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optional: Option<bool>,
 }
 
-/// Status of Database and Storage.
+/// Observed state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointStatus {
-    /// Generation of the spec this status speaks of.
+    /// Generation of the spec that this status refers to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Reachable, from the newest run or Probe that used it.
+    /// Condition Reachable, from the most recent run or probe that used it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

@@ -1,4 +1,4 @@
-//! The definitions in deploy/crds are what the types say. Refresh: `make manifests`.
+//! The definitions in deploy/crds, docs/fields.md and docs/reasons.md are what the types say. Refresh: `make manifests`.
 
 use std::path::Path;
 
@@ -20,6 +20,56 @@ fn deploy_crds_are_current() {
         let json = serde_json::to_string(&crd).unwrap();
         assert!(json.len() < 128 * 1024, "{file} has {} bytes", json.len());
     }
+}
+
+#[test]
+fn pages_made_from_the_types_are_current() {
+    use crds::{run, status};
+    let fields = crds::generate::fields();
+    for (page, text) in [
+        ("fields.md", &fields),
+        ("reasons.md", &crds::generate::reasons()),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../docs")
+            .join(page);
+        snapbox::assert_data_eq!(
+            text.clone(),
+            snapbox::Data::read_from(&path, Some(snapbox::data::DataFormat::Text)).raw()
+        );
+    }
+    // Limits that the texts name.
+    for (text, most) in [
+        ("most recent runs, newest first, at most", status::MAX_RUNS),
+        (
+            "most recent requests, newest first, at most",
+            status::MAX_REQUESTS,
+        ),
+        (
+            "at which no run was started, newest first, at most",
+            status::MAX_MISSED,
+        ),
+        (
+            "sent by a Job of their own, oldest first, at most",
+            status::MAX_NOTICES,
+        ),
+        (
+            "watch this object too, at most",
+            status::MAX_OTHER_CONTROLLERS,
+        ),
+        ("Artefacts that were stored, at most", run::MAX_ARTEFACTS),
+        (
+            "Cause of a failure and what helps, at most",
+            run::MAX_MESSAGE,
+        ),
+    ] {
+        let text = format!("{text} {most}");
+        assert!(fields.contains(&text), "{text}");
+    }
+    assert!(
+        !fields.contains("[`"),
+        "a link of rustdoc is no text for users"
+    );
 }
 
 /// Fields whose types are Kubernetes' own: the API server checks the pods they end in.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::backup::{CompressWith, EncodeWith};
 use crate::storage::EndpointStatus;
 
-/// How archives are made. The first weeks spelt the fields with underscores; both are read.
+/// How archives are made. Early versions spelled the fields with underscores; both spellings are read.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "gobackup.io",
@@ -25,31 +25,31 @@ use crate::storage::EndpointStatus;
 )]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackupModelSpec {
-    /// Text for people.
+    /// Description for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// How archives are compressed.
+    /// How to compress archives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compress_with: Option<CompressWith>,
-    /// As compressWith.
+    /// Same as compressWith.
     #[serde(rename = "compress_with", skip_serializing_if = "Option::is_none")]
     pub compress_with_old: Option<CompressWith>,
-    /// How archives are encrypted.
+    /// How to encrypt archives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encode_with: Option<EncodeWith>,
-    /// As encodeWith.
+    /// Same as encodeWith.
     #[serde(rename = "encode_with", skip_serializing_if = "Option::is_none")]
     pub encode_with_old: Option<EncodeWith>,
-    /// Shell text run before the dumps.
+    /// Shell script to run before the dumps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_script: Option<String>,
-    /// As beforeScript.
+    /// Same as beforeScript.
     #[serde(rename = "before_script", skip_serializing_if = "Option::is_none")]
     pub before_script_old: Option<String>,
-    /// Shell text run at the end.
+    /// Shell script to run at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_script: Option<String>,
-    /// As afterScript.
+    /// Same as afterScript.
     #[serde(rename = "after_script", skip_serializing_if = "Option::is_none")]
     pub after_script_old: Option<String>,
 }

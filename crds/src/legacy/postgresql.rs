@@ -27,7 +27,7 @@ use crate::storage::EndpointStatus;
 )]
 #[serde(rename_all = "camelCase", default)]
 pub struct PostgreSqlSpec {
-    /// Without effect: always postgresql.
+    /// Has no effect: the type is always postgresql.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
     /// Host name or address. Unset means localhost.
@@ -49,10 +49,10 @@ pub struct PostgreSqlSpec {
     /// Tables to dump. Unset means all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tables: Option<Vec<String>>,
-    /// Tables left out.
+    /// Tables to leave out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exclude_tables: Option<Vec<String>>,
-    /// More arguments for pg_dump, as on a command line.
+    /// Additional arguments of pg_dump, as on a command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub additional_options: Option<String>,
 }

@@ -26,42 +26,42 @@ use crate::storage::{EndpointStatus, StorageConfig, StorageSpec};
 )]
 #[serde(rename_all = "camelCase", default)]
 pub struct S3Spec {
-    /// A type of the S3 family. Unset means s3.
+    /// S3 or a type that speaks its protocol. Unset means s3.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
-    /// Bucket.
+    /// Name of the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bucket: Option<String>,
     /// Region.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// URL of the service. Unset means the type's own.
+    /// URL of the service. Unset means the default of the type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// Key prefix.
+    /// Prefix of the keys in the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Access key id.
+    /// Access key ID.
     #[serde(rename = "accessKeyID", skip_serializing_if = "Option::is_none")]
     pub access_key_id: Option<String>,
     /// Secret access key in plain text: anyone who can read this object sees it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_access_key: Option<String>,
-    /// Bucket in the path instead of the host name.
+    /// If true, the bucket is part of the URL's path instead of its host name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub force_path_style: Option<bool>,
-    /// Storage class. Unset means the type's usual one, empty the bucket's.
+    /// Storage class. Unset means the default of the type, an empty text that of the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_class: Option<String>,
-    /// Retries of a request. Unset means 3.
+    /// Number of retries of a request. Unset means 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -MAX_RETRIES, max = MAX_RETRIES))]
     pub max_retries: Option<i64>,
-    /// Archives to keep. Unset or 0 means all.
+    /// Number of archives to keep. Unset or 0 means all.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -MAX_COUNT, max = MAX_COUNT))]
     pub keep: Option<i64>,
-    /// Seconds a transfer may take. Unset or 0 means 300.
+    /// Seconds that a transfer may take. Unset or 0 means 300.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -MAX_SECONDS, max = MAX_SECONDS))]
     pub timeout: Option<i64>,

@@ -34,7 +34,7 @@ pub use zone::{ZONE_DATA_VERSION, parse_zone, zone_names};
 
 use fields::Fields;
 
-/// What happens to a slot whose local time is skipped or repeated by a zone change.
+/// What to do when daylight saving skips or repeats the local time of a run. Kubernetes: as a CronJob, a skipped time does not run that day and a repeated one runs twice. Once: a skipped time runs right after the gap and a repeated one runs only the first time; schedules that run in every hour of the day are not affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum DstPolicy {
     /// As a CronJob: a skipped local time does not run that day, a repeated one runs twice
