@@ -16,7 +16,7 @@ use crate::connect::{self, Connection};
 use crate::context::Context;
 use crate::dump_reader::{DumpReader, Summary};
 use crate::failure::Failure;
-use crate::manifest::{self, Manifest, ServerIdentity};
+use crate::manifest::{self, Manifest};
 use crate::pipeline::{self, Raw};
 use crate::report::Ticker;
 use crate::retention::dumps::Dumps;
@@ -433,7 +433,7 @@ fn describe(
         } else {
             version
         },
-        server_identity: server.map(ServerIdentity::of).unwrap_or_default(),
+        server_identity: server.map(Server::identity).unwrap_or_default(),
         client: connected.client.version.clone(),
         arguments: connected.plan.args.clone(),
         partial: connected.plan.partial.clone(),

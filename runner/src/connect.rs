@@ -20,7 +20,7 @@ pub struct Connection {
     clients: Clients,
     /// Why there is no SQL client, where there is none.
     no_sql: Failure,
-    scratch: PathBuf,
+    memory: PathBuf,
     tls: bool,
     /// What the server said; `None` without an SQL client.
     pub server: Option<Server>,
@@ -33,11 +33,11 @@ pub struct Connection {
 pub fn connect(context: &Context, source: &Source) -> Result<Connection, Failure> {
     context.reporter.phase("Connecting");
     let clients = Clients::find(&context.settings)?;
-    let scratch = source::scratch_directory(&context.settings.scratch)?;
+    let memory = crate::memory::directory(&context.settings.memory)?;
     let mut connection = Connection {
         clients,
         no_sql: source::missing(&context.settings, "SQL client", "mariadb or mysql"),
-        scratch,
+        memory,
         tls: true,
         server: None,
     };
@@ -99,7 +99,7 @@ impl Connection {
         source: &Source,
         flavour: Flavour,
     ) -> Result<OptionFile, Failure> {
-        OptionFile::write(&self.scratch, &context.nonce, source, flavour, self.tls)
+        OptionFile::write(&self.memory, &context.nonce, source, flavour, self.tls)
     }
 
     /// Which of these tables are there now: database, table.

@@ -7,6 +7,7 @@ use crds::report::exit;
 use crate::cancel::{self, Cancel, Cause};
 use crate::clock::{Clock, duration};
 use crate::failure::Failure;
+use crate::memory::{self, PrivateFile};
 use crate::report::Reporter;
 use crate::scrub::Scrub;
 use crate::settings::Settings;
@@ -49,6 +50,15 @@ impl Context {
     pub fn open_store(&self) -> Result<Arc<dyn Store>, Failure> {
         let store = open::destination(&self.settings, self.attempt(), &self.reporter)?;
         Ok(Arc::clone(self.store.get_or_init(|| store)))
+    }
+
+    /// Writes a file that only this user may read, on memory, with a name of this start of the program.
+    ///
+    /// # Errors
+    /// There is no directory on memory, or it is full.
+    pub fn private_file(&self, name: &str, content: &str) -> Result<PrivateFile, Failure> {
+        let directory = memory::directory(&self.settings.memory)?;
+        memory::private_file(directory, &format!("{}-{name}", self.nonce), content)
     }
 
     /// Whose temporaries are those of this start of the program.

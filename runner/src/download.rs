@@ -129,7 +129,7 @@ fn artefact(context: &Context, send: &Wanted, out: &mut impl Write) -> Result<()
     context.settings.check()?;
     let (header, open) = match &context.settings.family {
         // An empty line is no header, but shows that one is to come.
-        Some(family) => family::download(context, family, send, &mut || {
+        Some(family) => family::fetch::download(context, family, send, &mut || {
             out.write_all(b"\n")
                 .and_then(|()| out.flush())
                 .map_err(gone)

@@ -142,7 +142,7 @@ pub fn verify(context: &Context) -> Result<(), Failure> {
     let restore = options.mode.as_deref() == Some("Restore");
     let compared = artefacts::check(store.as_ref(), &manifest).and_then(|()| {
         if restore {
-            crate::scratch::verify(context, store.as_ref(), &manifest)
+            crate::scratch_check::verify(context, store.as_ref(), &manifest)
         } else {
             Ok(format!(
                 "{} bytes of {} have their SHA-256",

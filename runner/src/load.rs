@@ -11,8 +11,9 @@ use sha2::{Digest, Sha256};
 use crate::context::Context;
 use crate::dump_reader::{DumpReader, Summary};
 use crate::failure::Failure;
+use crate::process::Ended;
 use crate::report::Ticker;
-use crate::source::{Client, Dump, Ended};
+use crate::source::{Client, Dump};
 use crate::sql::{Script, Wish};
 use crate::verify::hex;
 
@@ -101,4 +102,19 @@ pub fn load(
         ended,
         heard: listener.join().unwrap_or_default(),
     })
+}
+
+/// Arguments of the SQL client that loads a dump byte for byte.
+pub(crate) fn arguments(client: &Client) -> Vec<String> {
+    let mut args = vec![
+        "--batch".to_owned(),
+        "--default-character-set=utf8mb4".to_owned(),
+        "--max-allowed-packet=1G".to_owned(),
+        "--skip-column-names".to_owned(),
+        "--show-warnings".to_owned(),
+    ];
+    if client.knows("binary-mode") {
+        args.push("--binary-mode".to_owned());
+    }
+    args
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use runner::cancel::Cancel;
 use runner::clock::Clock;
 use runner::context::Context;
-use runner::family::client;
+use runner::family::gobackup::client;
 use runner::report::Reporter;
 use runner::run::supervise;
 use runner::scrub::Gate;

@@ -7,11 +7,11 @@ use crds::parts::CompressionType;
 use crds::run_spec::ObjectId;
 use serde::{Deserialize, Serialize};
 
-use crate::dump_reader::Table;
 use crate::failure::Failure;
+use crate::family::contents::Table;
+use crate::family::server_identity::ServerIdentity;
 use crate::retention::{self, Owner};
 use crate::settings::Identity;
-use crate::source::Server;
 use crate::store::{self, Store};
 
 /// Schema of the manifest.
@@ -102,46 +102,6 @@ pub struct Manifest {
 )]
 fn is_zero(number: &u64) -> bool {
     *number == 0
-}
-
-/// What a server calls itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ServerIdentity {
-    /// MySQL's server_uuid.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub server_uuid: String,
-    /// Its host name.
-    pub hostname: String,
-    /// Its port.
-    pub port: String,
-    /// Its data directory.
-    pub datadir: String,
-}
-
-impl ServerIdentity {
-    /// That of this server.
-    pub fn of(server: &Server) -> Self {
-        let variable = |name: &str| server.variable(name).to_owned();
-        Self {
-            server_uuid: variable("server_uuid"),
-            hostname: variable("hostname"),
-            port: variable("port"),
-            datadir: variable("datadir"),
-        }
-    }
-
-    /// Recognised by what the server calls itself, not by its address.
-    pub fn is(&self, server: &Server) -> bool {
-        let uuid = server.variable("server_uuid");
-        if !uuid.is_empty() || !self.server_uuid.is_empty() {
-            return uuid == self.server_uuid;
-        }
-        !self.hostname.is_empty()
-            && self.hostname == server.variable("hostname")
-            && self.port == server.variable("port")
-            && self.datadir == server.variable("datadir")
-    }
 }
 
 impl Manifest {

@@ -29,7 +29,7 @@ pub struct Counters {
     pub store_wait: Longest,
 }
 
-/// Holds the report and writes it where it belongs.
+/// Contents the report and writes it where it belongs.
 pub struct Reporter {
     report: Mutex<Report>,
     path: PathBuf,

@@ -21,7 +21,6 @@ use crate::artefacts;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::manifest::Manifest;
-use crate::source;
 use crate::sql::Wish;
 
 use target::{DefinersWish, Plan, Target};
@@ -88,21 +87,6 @@ pub fn run(context: &Context) -> Result<(), Failure> {
         r.message = format!("restored {what}");
     });
     Ok(())
-}
-
-/// Arguments of the SQL client that loads a dump byte for byte.
-pub(crate) fn arguments(client: &source::Client) -> Vec<String> {
-    let mut args = vec![
-        "--batch".to_owned(),
-        "--default-character-set=utf8mb4".to_owned(),
-        "--max-allowed-packet=1G".to_owned(),
-        "--skip-column-names".to_owned(),
-        "--show-warnings".to_owned(),
-    ];
-    if client.knows("binary-mode") {
-        args.push("--binary-mode".to_owned());
-    }
-    args
 }
 
 fn show(context: &Context, manifest: &Manifest) {

@@ -111,13 +111,17 @@ fn flatten(ended: Result<Result<(), Failure>, tokio::task::JoinError>) -> Result
 }
 
 fn act(context: &Context) -> Result<(), Failure> {
-    if let (Action::Notify, Some(notice)) = (context.settings.action, &context.settings.notice) {
+    let action = context.settings.action;
+    if let (Action::Notify, Some(notice)) = (action, &context.settings.notice) {
         return tell::pass_on(context, notice);
     }
     if let Some(family) = &context.settings.family {
+        if family.gobackup && action == Action::Backup && !context.settings.asks_for_restore() {
+            return family::gobackup::run(context, family);
+        }
         return family::act(context, family);
     }
-    match context.settings.action {
+    match action {
         Action::Backup if !context.settings.asks_for_restore() => backup::run(context),
         action => {
             context.settings.check()?;

@@ -1,109 +1,24 @@
-//! Verification by restore: a scratch server without network is filled from the artefact, dumped
-//! through the same reader, and compared with the manifest that was made from the dump itself. A
-//! live database that changed during the dump never makes a good backup look bad, and neither does a
-//! scratch server that is older than the source or of another family: what it refuses or has
-//! otherwise proves nothing, and is told with what would.
+//! A scratch MariaDB without network, to restore dumps of MySQL and MariaDB into. What it refuses or
+//! has otherwise proves nothing where it is older than the source or of another family.
 
-use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crds::report::exit;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::artefacts;
 use crate::context::Context;
-use crate::dump_reader::{DumpReader, Summary, Table};
+use crate::dump_reader::{DumpReader, Summary};
 use crate::failure::Failure;
+use crate::family::contents::Table;
+use crate::family::scratch::root;
 use crate::load::{self, Loaded};
-use crate::manifest::Manifest;
-use crate::restore;
-use crate::source::{self, Client, Clients, Dump, Ended, Flavour};
-use crate::store::Store;
+use crate::process::Ended;
+use crate::source::{self, Client, Dump};
 
-/// Where the operator mounts `spec.verify.volume`.
-const VOLUME: &str = "/run/backup-verify";
 /// A server that has not answered by then has failed.
 const START: Duration = Duration::from_secs(120);
-
-/// Restores `manifest` into a scratch server and compares; gives what was compared.
-///
-/// # Errors
-/// There is no server program, the artefact does not load, or what was loaded differs.
-pub fn verify(
-    context: &Context,
-    store: &dyn Store,
-    manifest: &Manifest,
-) -> Result<String, Failure> {
-    context.reporter.phase("Verifying");
-    let scratch = Scratch::start(context, "spec.verify.volume")?;
-    let clients = Clients::find(&context.settings)?;
-    let flavour = Some(Flavour::MariaDb);
-    let sql = clients.sql(flavour).ok_or_else(|| {
-        Failure::settings("no SQL client (mariadb, mysql) to load the artefact with")
-    })?;
-    scratch.wait(context, sql)?;
-    context.reporter.expect(manifest.raw_bytes);
-    let here = scratch.version(context, sql)?;
-    let unproven = |why: String| {
-        Failure::new(
-            exit::SETTINGS,
-            "NotVerifiable",
-            format!(
-                "{} is not verified by restore: {why}; {REMEDY}",
-                manifest.key
-            ),
-        )
-    };
-    let mut args = scratch.arguments();
-    args.extend(restore::arguments(sql));
-    let loaded = scratch.load(context, sql, &args, || {
-        artefacts::open(context, store, manifest).map_err(|e| match e.reason {
-            // The stored bytes were compared just now: it is the key that does not fit them.
-            "NotDecryptable" => unproven(e.message),
-            _ => e,
-        })
-    })?;
-    if !loaded.ended.good() {
-        let said = said(&loaded.ended);
-        return Err(
-            match unable(&manifest.server, &here, &said, &manifest.databases) {
-                Some(why) => unproven(format!("{why}: {} said: {said}", sql.name())),
-                None => Failure::verification(
-                    "NotRestorable",
-                    format!(
-                        "{} does not load into a scratch server: {} ended with {} and said: {said}",
-                        manifest.key,
-                        sql.name(),
-                        loaded.ended.status_text(),
-                    ),
-                ),
-            },
-        );
-    }
-    if loaded.sha256 != manifest.raw_sha256 {
-        return Err(Failure::verification(
-            "Damaged",
-            format!(
-                "the dump in {} has another SHA-256 than its manifest says",
-                manifest.key
-            ),
-        ));
-    }
-    let periods = scratch.periods(context, sql, &manifest.arguments)?;
-    let restored = scratch.dump(context, clients.dump(flavour)?, &manifest.arguments)?;
-    compare(manifest, &restored, &periods).map_err(|e| {
-        match unable(&manifest.server, &here, "", &manifest.databases) {
-            Some(why) => unproven(format!("{why}, and {}", e.message)),
-            None => e,
-        }
-    })
-}
-
-/// What helps where this scratch server can't show it.
-const REMEDY: &str = "use a runner's image with the server of that MariaDB version or a later one (BACKUP_RUNNER_IMAGE of the operator), or set spec.verify.mode Checksum";
 
 /// The last error of a client that did not end well.
 pub(crate) fn said(ended: &Ended) -> String {
@@ -188,43 +103,6 @@ fn release(version: &str) -> (u32, u32, u32) {
     (next(), next(), next())
 }
 
-/// Compares what was restored with the manifest; names the first tables that differ. Of the tables in
-/// `periods` a server makes some values anew at each load: their rows are counted.
-fn compare(
-    manifest: &Manifest,
-    restored: &Summary,
-    periods: &[(String, String)],
-) -> Result<String, Failure> {
-    let expected = counted(&manifest.tables, periods);
-    let mut differences = differences(&expected, &counted(&restored.tables, periods));
-    for (what, expected, found) in [
-        ("views", manifest.views, restored.views),
-        ("triggers", manifest.triggers, restored.triggers),
-        ("routines", manifest.routines, restored.routines),
-        ("events", manifest.events, restored.events),
-    ] {
-        if expected != found {
-            differences.push(format!("{found} {what} instead of {expected}"));
-        }
-    }
-    // Runners before did not count them.
-    if restored.sequences < manifest.sequences {
-        differences.push(format!(
-            "{} sequences instead of {}",
-            restored.sequences, manifest.sequences
-        ));
-    }
-    if differences.is_empty() {
-        let rows: u64 = manifest.tables.iter().map(|t| t.rows).sum();
-        return Ok(format!(
-            "restored and compared: {} tables, {rows} rows, all equal{}",
-            manifest.tables.len(),
-            by_number(periods)
-        ));
-    }
-    Err(differs(&manifest.key, &differences))
-}
-
 /// Tables without the hashes of those that can only be counted.
 pub(crate) fn counted(tables: &[Table], periods: &[(String, String)]) -> Vec<Table> {
     let mut all = tables.to_vec();
@@ -250,55 +128,6 @@ pub(crate) fn by_number(periods: &[(String, String)]) -> String {
                 n => format!(" and {n} more"),
             }
         ),
-    }
-}
-
-/// Tables that are missing, or have other rows, in words.
-pub(crate) fn differences(expected: &[Table], found: &[Table]) -> Vec<String> {
-    let by_name: HashMap<_, _> = found.iter().map(|t| ((&t.database, &t.name), t)).collect();
-    let mut differences = vec![];
-    for table in expected {
-        let name = match table.database.as_str() {
-            "" => table.name.clone(),
-            database => format!("{database}.{}", table.name),
-        };
-        match by_name.get(&(&table.database, &table.name)) {
-            None => differences.push(format!("table {name} is missing")),
-            Some(t) if t.rows != table.rows => differences.push(format!(
-                "table {name} has {} rows instead of {}",
-                t.rows, table.rows
-            )),
-            Some(t) if t.hash != table.hash => {
-                differences.push(format!("table {name} has {} rows but other values", t.rows));
-            }
-            Some(_) => {}
-        }
-    }
-    differences
-}
-
-/// The failure of a restore that differs; it names the first of the differences.
-pub(crate) fn differs(what: &str, differences: &[String]) -> Failure {
-    let shown = differences.len().min(3);
-    let more = match differences.len() - shown {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
-    let shown = differences[..shown].join("; ");
-    Failure::verification(
-        "RestoreDiffers",
-        format!("a restore of {what} differs: {shown}{more}"),
-    )
-}
-
-/// Where scratch servers keep their data: the volume that is mounted for them, or where it is not,
-/// the system's directory for temporary files.
-pub(crate) fn root() -> PathBuf {
-    let root = Path::new(VOLUME);
-    if root.is_dir() {
-        root.to_owned()
-    } else {
-        std::env::temp_dir()
     }
 }
 
@@ -601,6 +430,7 @@ impl Drop for Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::family::contents::differences;
 
     const HERE: &str = "10.11.19-MariaDB-0+deb12u1";
 

@@ -22,7 +22,8 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use crate::pipeline::Observer;
 
-pub use summary::{Summary, Table};
+use crate::family::contents::Table;
+pub use summary::Summary;
 use syntax::{NAME, Syntax};
 
 /// Of a line that is looked at, so many bytes are kept.

@@ -1,20 +1,8 @@
 //! What a dump holds.
 
-use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// One table of a dump.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Table {
-    /// Database, as the dump names it.
-    pub database: String,
-    /// Table.
-    pub name: String,
-    /// Rows.
-    pub rows: u64,
-    /// Sum modulo 2^128 of the XXH3-128 of each row's text `(…)`, 32 hex digits: the same for
-    /// the same rows in any order.
-    pub hash: String,
-}
+use crate::family::contents::{Contents, Table};
 
 /// What a dump holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,5 +35,27 @@ impl Summary {
     /// Rows of all tables.
     pub fn rows(&self) -> u64 {
         self.tables.iter().map(|t| t.rows).sum()
+    }
+
+    /// For a record of a dump that was made with these arguments.
+    pub fn contents(&self, options: Vec<String>) -> Contents {
+        let others = [
+            ("views", self.views),
+            ("triggers", self.triggers),
+            ("routines", self.routines),
+            ("events", self.events),
+            ("sequences", self.sequences),
+        ];
+        Contents {
+            tables: self.tables.clone(),
+            others: others
+                .into_iter()
+                .filter(|(_, count)| *count > 0)
+                .map(|(what, count)| (what.to_owned(), count))
+                .collect::<BTreeMap<_, _>>(),
+            options,
+            partial: vec![],
+            names: BTreeSet::new(),
+        }
     }
 }

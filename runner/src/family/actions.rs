@@ -6,52 +6,25 @@ use std::io::Read;
 use crds::report::EndpointKind;
 use crds::run::{Artefact, Verification};
 
+use super::found::{Found, artefact, choose, identity, whole_reader};
 use super::open::{self, Closed};
 use super::retention;
 use super::state::{self, Record};
-use super::storages::{self, Delivered, Target};
+use super::storages;
+use super::target::Target;
 use super::trial;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::retention::{Facts, Outcome, asked, note, refutes, report_pruned};
-use crate::settings::options::{Choice, Options};
+use crate::retention::{Outcome, asked, note, refutes, report_pruned};
+use crate::settings::options::Options;
 use crate::settings::plan::Family;
 use crate::verify::{self, Stored};
-
-/// An archive of this Backup and the storage it is on.
-pub(super) struct Found {
-    /// The storage.
-    pub(super) on: Delivered,
-    /// What was said of it when it was stored.
-    pub(super) record: Record,
-}
 
 /// Opens what can be opened; what can't is told, and fails the action at its end.
 fn targets(context: &Context, family: &Family) -> Result<(Vec<Target>, Option<Failure>), Failure> {
     context.settings.check()?;
     let (targets, lost) = storages::open(context, family)?;
     Ok((targets, (!lost.is_empty()).then(|| Failure::all(lost))))
-}
-
-pub(super) fn delivered(target: &Target, key: &str) -> Delivered {
-    Delivered {
-        name: target.name.clone(),
-        key: key.to_owned(),
-        keep: target.keep,
-        path: target.path.clone(),
-        store: target.store.clone(),
-        read_back: true,
-    }
-}
-
-pub(super) fn artefact(found: &Found) -> Artefact {
-    Artefact {
-        key: found.record.key.clone(),
-        size: i64::try_from(found.record.stored_bytes).unwrap_or(i64::MAX),
-        sha256: found.record.stored_sha256.clone(),
-        read_back: !found.record.not_read_back,
-        storage: Some(found.on.name.clone()),
-    }
 }
 
 fn end(lost: Option<Failure>) -> Result<(), Failure> {
@@ -63,7 +36,7 @@ fn end(lost: Option<Failure>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// A storage can't be used or refuses: the others are listed all the same.
-pub(super) fn list(context: &Context, family: &Family) -> Result<(), Failure> {
+pub(crate) fn list(context: &Context, family: &Family) -> Result<(), Failure> {
     let (targets, lost) = targets(context, family)?;
     let mut failures: Vec<Failure> = lost.into_iter().collect();
     let (mut all, mut words) = (vec![], vec![]);
@@ -109,7 +82,7 @@ fn list_one(context: &Context, target: &Target) -> Result<Vec<(String, Artefact)
             continue;
         };
         let f = Found {
-            on: delivered(target, &record.key),
+            on: target.holds(&record.key),
             record,
         };
         tracing::info!(
@@ -128,73 +101,13 @@ fn list_one(context: &Context, target: &Target) -> Result<Vec<(String, Artefact)
     Ok(found)
 }
 
-/// The archive that is meant, on each storage that has it.
-///
-/// # Errors
-/// No storage has it, or one refuses.
-pub(super) fn choose(
-    context: &Context,
-    targets: &[Target],
-    choice: &Choice,
-) -> Result<Vec<Found>, Failure> {
-    let at =
-        match &choice.at {
-            None => None,
-            Some(text) => Some(crds::time::parse_rfc3339(text).ok_or_else(|| {
-                Failure::settings(format!("at: {text:?} is not an RFC 3339 time"))
-            })?),
-        };
-    let mut meant = vec![];
-    for target in targets {
-        let store = target.store.as_ref();
-        let found = retention::list(context, store, &target.path)?;
-        let fits = |(_, r): &(String, Facts)| {
-            choice.key.as_ref().is_none_or(|k| *k == r.key)
-                && choice.run.as_ref().is_none_or(|run| *run == r.run)
-                && at.is_none_or(|at| {
-                    crds::time::parse_rfc3339(&r.started_at).is_some_and(|s| s <= at)
-                })
-        };
-        if let Some((at, _)) = found.into_iter().rev().find(fits) {
-            let record = retention::record(store, &at)?;
-            meant.extend(record.map(|record| Found {
-                on: delivered(target, &record.key),
-                record,
-            }));
-        }
-    }
-    // Of «the newest» only storages count that have it.
-    let newest = meant
-        .iter()
-        .map(|f| f.record.run.clone())
-        .max_by_key(|run| {
-            meant
-                .iter()
-                .filter(|f| f.record.run == *run)
-                .map(|f| f.record.started_at.clone())
-                .max()
-        });
-    meant.retain(|f| Some(&f.record.run) == newest.as_ref());
-    if meant.is_empty() {
-        let names: Vec<&str> = targets.iter().map(|t| t.name.as_str()).collect();
-        return Err(Failure::store(
-            "ArtefactNotFound",
-            format!(
-                "no archive of this Backup that fits is on {}: list what is stored: kubectl backup list",
-                names.join(", ")
-            ),
-        ));
-    }
-    Ok(meant)
-}
-
 /// Re-reads an archive on every storage that has it: the stored bytes are compared with the
 /// record, and where the key is at hand every file in it too. With mode Restore its dumps are then
 /// restored into scratch servers.
 ///
 /// # Errors
 /// One differs, is gone, or its storage refuses.
-pub(super) fn verify(context: &Context, family: &Family) -> Result<(), Failure> {
+pub(crate) fn verify(context: &Context, family: &Family) -> Result<(), Failure> {
     let options = context.settings.options()?;
     let restore = options.mode.as_deref() == Some("Restore");
     let (targets, lost) = targets(context, family)?;
@@ -269,29 +182,6 @@ fn keep(context: &Context, found: &Found, mode: &str, outcome: Result<(), &Failu
     note(context, found.on.store.as_ref(), &beside, of, mode, passed);
 }
 
-fn gone(found: &Found) -> Failure {
-    Failure::verification(
-        "ArtefactGone",
-        format!(
-            "{} has a record but is not there: something else removed it",
-            found.record.key
-        ),
-    )
-}
-
-/// The archive's bytes, its parts one after another.
-///
-/// # Errors
-/// It is gone, or the storage refuses.
-pub(super) fn whole_reader(found: &Found) -> Result<Box<dyn Read + Send>, Failure> {
-    let mut whole: Box<dyn Read + Send> = Box::new(std::io::empty());
-    for key in found.record.keys() {
-        let part = found.on.store.open(&key)?.ok_or_else(|| gone(found))?;
-        whole = Box::new(whole.chain(part));
-    }
-    Ok(whole)
-}
-
 fn whole(context: &Context, family: &Family, found: &Found) -> Result<String, Failure> {
     let record = &found.record;
     let read = || whole_reader(found);
@@ -318,18 +208,6 @@ fn whole(context: &Context, family: &Family, found: &Found) -> Result<String, Fa
             "{bytes}; its files were not looked at, the runner writes this codec but does not read it"
         )),
     }
-}
-
-pub(super) fn identity(context: &Context) -> Result<Option<String>, Failure> {
-    let Some(path) = &context.settings.identity_file else {
-        return Ok(None);
-    };
-    std::fs::read_to_string(path).map(Some).map_err(|e| {
-        Failure::settings(format!(
-            "the age identity {} can't be read: {e}",
-            path.display()
-        ))
-    })
 }
 
 /// Every file of the record is in the tar with its length and SHA-256, and no other; their number.
@@ -374,7 +252,7 @@ fn contents(record: &Record, tar: Box<dyn Read + Send>) -> Result<usize, Failure
 ///
 /// # Errors
 /// A storage can't be used or refuses.
-pub(super) fn prune(context: &Context, family: &Family) -> Result<(), Failure> {
+pub(crate) fn prune(context: &Context, family: &Family) -> Result<(), Failure> {
     let options: Options = context.settings.options()?;
     let (targets, lost) = targets(context, family)?;
     context.reporter.phase("Pruning");
@@ -384,7 +262,7 @@ pub(super) fn prune(context: &Context, family: &Family) -> Result<(), Failure> {
     let mut failures: Vec<Failure> = lost.into_iter().collect();
     for target in &targets {
         context.check()?;
-        let one = delivered(target, "");
+        let one = target.holds("");
         match retention::prune(context, family, &one, what, options.dry_run) {
             Ok(outcome) => {
                 sum.gone = sum.gone.saturating_add(outcome.gone);
@@ -407,7 +285,7 @@ pub(super) fn prune(context: &Context, family: &Family) -> Result<(), Failure> {
 ///
 /// # Errors
 /// What can't be used; all of it, not the first alone.
-pub(super) fn probe(context: &Context, family: &Family) -> Result<(), Failure> {
+pub(crate) fn probe(context: &Context, family: &Family) -> Result<(), Failure> {
     context.settings.check()?;
     context.reporter.phase("Connecting");
     let mut wrong = vec![];
@@ -425,7 +303,7 @@ pub(super) fn probe(context: &Context, family: &Family) -> Result<(), Failure> {
         }
     }
     for database in &family.plan.databases {
-        let outcome = super::dump::probe(context, database);
+        let outcome = super::databases::probe(context, database);
         context.reporter.endpoint(
             EndpointKind::Database,
             &database.name,

@@ -19,7 +19,7 @@ use crate::settings::plan::Family;
 ///
 /// # Errors
 /// A spool can't be read, or no storage is left.
-pub(super) fn write(
+pub(crate) fn write(
     context: &Context,
     family: &Family,
     members: &[Member],

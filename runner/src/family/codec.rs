@@ -28,7 +28,7 @@ fn program(codec: Codec) -> Option<&'static str> {
 ///
 /// # Errors
 /// Its program is not in the image.
-pub(super) fn check(context: &Context, compress: Compress) -> Result<(), Failure> {
+pub(crate) fn check(context: &Context, compress: Compress) -> Result<(), Failure> {
     match program(compress.codec) {
         Some(name) => Program::find(context, name).map(drop),
         None => Ok(()),
@@ -36,7 +36,7 @@ pub(super) fn check(context: &Context, compress: Compress) -> Result<(), Failure
 }
 
 /// Compressing and encrypting writer over `W`.
-pub(super) struct Encoder<W: Write + Send> {
+pub(crate) struct Encoder<W: Write + Send> {
     stack: Compressor<W>,
 }
 
@@ -59,7 +59,7 @@ impl<W: Write + Send> Encoder<W> {
     ///
     /// # Errors
     /// A header can't be written, or a recipient is none.
-    pub(super) fn new(
+    pub(crate) fn new(
         sink: W,
         compress: Compress,
         encrypt: Option<&Encrypt<SecretString>>,
@@ -105,7 +105,7 @@ impl<W: Write + Send> Encoder<W> {
     ///
     /// # Errors
     /// The sink's.
-    pub(super) fn finish(self) -> io::Result<W> {
+    pub(crate) fn finish(self) -> io::Result<W> {
         let encryptor = match self.stack {
             Compressor::Plain(e) => e,
             Compressor::Gzip(e) => e.finish()?,
@@ -200,7 +200,7 @@ fn encryptor<W: Write>(
 }
 
 /// A filter program: what is written to it comes out compressed at `sink`'s side.
-pub(super) struct Filter<S: Send + 'static> {
+pub(crate) struct Filter<S: Send + 'static> {
     stdin: Option<ChildStdin>,
     running: Running,
     pump: JoinHandle<io::Result<S>>,
@@ -212,7 +212,7 @@ impl<S: Write + Send + 'static> Filter<S> {
     ///
     /// # Errors
     /// It can't be started.
-    pub(super) fn start(
+    pub(crate) fn start(
         context: &Context,
         compress: Compress,
         mut sink: S,
@@ -253,7 +253,7 @@ impl<S: Write + Send + 'static> Filter<S> {
     ///
     /// # Errors
     /// The program failed, or the sink did.
-    pub(super) fn finish(mut self) -> io::Result<S> {
+    pub(crate) fn finish(mut self) -> io::Result<S> {
         drop(self.stdin.take());
         let sink = self
             .pump

@@ -9,7 +9,8 @@ use crds::download::Header;
 use crds::report::exit;
 use sha2::{Digest, Sha256};
 
-use super::actions::{self, Found};
+use super::found::{self, Found};
+use super::job::damaged;
 use super::open::{self, Closed};
 use super::storages;
 use crate::context::Context;
@@ -26,7 +27,7 @@ const BEAT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// No storage has it, or none can be used.
-pub(super) fn choose(
+pub(crate) fn choose(
     context: &Context,
     family: &Family,
     choice: &Choice,
@@ -36,7 +37,7 @@ pub(super) fn choose(
     let mut best: Option<Found> = None;
     let mut absent = None;
     for target in &targets {
-        match actions::choose(context, std::slice::from_ref(target), choice) {
+        match found::choose(context, std::slice::from_ref(target), choice) {
             Ok(found) => {
                 let newer = |f: &Found| {
                     let best = best.as_ref().map(|b| &b.record.started_at);
@@ -94,7 +95,7 @@ pub(crate) fn download<'a>(
     let raw = wanted.raw;
     let open: Open<'a> = Box::new(move || {
         if raw {
-            return actions::whole_reader(&found);
+            return found::whole_reader(&found);
         }
         Ok(Box::new(open(context, family, &found)?))
     });
@@ -146,22 +147,15 @@ fn stored(found: &Found) -> Stored {
     }
 }
 
-/// Why the tar can't be read.
-pub(super) fn damaged(key: &str, error: io::Error) -> Failure {
-    error.downcast::<Failure>().unwrap_or_else(|e| {
-        Failure::verification("ArchiveDamaged", format!("{key} can't be unpacked: {e}"))
-    })
-}
-
 /// Opens the tar in the archive. Where it ends, or can't be read on, the stored bytes have been
 /// compared with the record: what differs is told as that.
 ///
 /// # Errors
 /// The key is missing or wrong, no library reads the codec, or the archive is gone or damaged.
-pub(super) fn open(context: &Context, family: &Family, found: &Found) -> Result<Tar, Failure> {
+pub(crate) fn open(context: &Context, family: &Family, found: &Found) -> Result<Tar, Failure> {
     let key = &found.record.key;
-    let mut witness = Witness::new(actions::whole_reader(found)?);
-    let identity = actions::identity(context)?;
+    let mut witness = Witness::new(found::whole_reader(found)?);
+    let identity = found::identity(context)?;
     let encrypt = family.plan.encrypt.as_ref();
     let opened = open::tar(Box::new(witness.clone()), key, encrypt, identity.as_deref());
     match opened {
@@ -188,7 +182,7 @@ pub(super) fn open(context: &Context, family: &Family, found: &Found) -> Result<
 }
 
 /// The tar in an archive.
-pub(super) struct Tar {
+pub(crate) struct Tar {
     inner: Box<dyn Read + Send>,
     witness: Witness,
     key: String,

@@ -4,31 +4,45 @@
 //! Dumps are spooled compressed in the work directory, because a tar header needs the size
 //! first. Nothing is stored unless every dump is complete.
 
-mod actions;
-mod archive;
-mod codec;
-mod dump;
-mod fetch;
-mod gobackup;
-mod holds;
-mod open;
-mod openssl;
-mod partial;
-mod process;
-mod rdb;
-mod redis;
-mod restore;
-mod retention;
-mod retry;
-mod script;
-mod script_syntax;
-mod scripts;
-mod spool;
-mod state;
-mod storages;
-mod tee;
-mod trial;
-mod whole;
+pub(crate) mod actions;
+pub(crate) mod archive;
+pub(crate) mod bolt;
+pub(crate) mod bson;
+pub(crate) mod check;
+pub(crate) mod codec;
+pub(crate) mod complete;
+pub(crate) mod contents;
+pub(crate) mod crc64;
+pub(crate) mod databases;
+pub(crate) mod dump;
+pub(crate) mod etcd_member;
+pub(crate) mod fetch;
+pub(crate) mod flaw;
+pub(crate) mod found;
+pub mod gobackup;
+pub(crate) mod influx_manifest;
+pub(crate) mod job;
+pub(crate) mod open;
+pub(crate) mod openssl;
+pub(crate) mod partial;
+pub(crate) mod pg_archive;
+pub(crate) mod process;
+pub(crate) mod rdb;
+pub(crate) mod redis;
+pub(crate) mod restore;
+pub(crate) mod retention;
+pub(crate) mod retry;
+pub(crate) mod scratch;
+pub(crate) mod script;
+pub(crate) mod script_syntax;
+pub(crate) mod scripts;
+pub(crate) mod server_identity;
+pub(crate) mod spool;
+pub(crate) mod state;
+pub(crate) mod storages;
+pub(crate) mod target;
+pub(crate) mod tee;
+pub(crate) mod trial;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -44,11 +58,8 @@ use crate::failure::Failure;
 use crate::report::Ticker;
 use crate::settings::plan::Family;
 
-pub(crate) use fetch::download;
-pub use gobackup::client;
-
 use spool::Member;
-use storages::{Delivered, Target};
+use target::{Delivered, Target};
 
 /// Does what is asked of the Backup. What was learned on the way stands in the report.
 ///
@@ -59,7 +70,7 @@ pub fn act(context: &Context, family: &Family) -> Result<(), Failure> {
         return restore::run(context, family);
     }
     match context.settings.action {
-        Action::Backup => run(context, family),
+        Action::Backup => in_work_directory(context, family, |work| run(context, family, work)),
         Action::Verify => actions::verify(context, family),
         Action::Prune => actions::prune(context, family),
         Action::Probe => actions::probe(context, family),
@@ -70,20 +81,24 @@ pub fn act(context: &Context, family: &Family) -> Result<(), Failure> {
     }
 }
 
-fn run(context: &Context, family: &Family) -> Result<(), Failure> {
+/// Checks the settings and does `work` in a directory of its own.
+///
+/// # Errors
+/// Wrong settings, no such directory, and what `work` says.
+pub(crate) fn in_work_directory(
+    context: &Context,
+    family: &Family,
+    work: impl FnOnce(&Path) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     context.settings.check()?;
-    let work = WorkDir::new(&family.workdir, &context.nonce)?;
-    let outcome = if family.gobackup {
-        gobackup::run(context, family, &work.path)
-    } else {
-        steps(context, family, &work)
-    };
+    let directory = WorkDir::new(&family.workdir, &context.nonce)?;
+    let outcome = work(&directory.path);
     // As in gobackup, the closing script runs whatever happened before.
     scripts::tell(context, "afterScript", family.plan.after_script.as_deref());
     outcome
 }
 
-fn steps(context: &Context, family: &Family, work: &WorkDir) -> Result<(), Failure> {
+fn run(context: &Context, family: &Family, work: &Path) -> Result<(), Failure> {
     context.reporter.phase("Connecting");
     codec::check(context, family.plan.compress)?;
     let (targets, lost) = storages::open(context, family)?;
@@ -112,25 +127,8 @@ fn steps(context: &Context, family: &Family, work: &WorkDir) -> Result<(), Failu
         .update(|r| r.raw_bytes = i64::try_from(raw).ok());
     context.reporter.phase("Storing");
     let (delivered, failed) = store(context, family, &members, targets, lost)?;
-    prune(context, family, delivered);
+    retention::after_run(context, family, delivered);
     failed.map_or(Ok(()), Err)
-}
-
-/// Applies retention on each storage where the archive was read back: nothing older goes because of one
-/// that was not, and what one storage lacks is no reason to let another fill up.
-fn prune(context: &Context, family: &Family, delivered: Vec<Delivered>) {
-    // A storage that lacks the archive fails the run, whatever ends it.
-    if delivered.len() == family.plan.storages.len() {
-        context.reporter.complete();
-    }
-    let (whole, unread): (Vec<_>, Vec<_>) = delivered.into_iter().partition(|d| d.read_back);
-    for one in unread.iter().filter(|d| d.keep > 0) {
-        context.reporter.warn(&format!(
-            "retention was not applied on storage {}: what was stored could not be read back, so nothing older goes because of it",
-            one.name
-        ));
-    }
-    retention::apply(context, family, &whole);
 }
 
 /// One dump with the scripts of its Database. A failing script before it fails the run.
@@ -138,7 +136,7 @@ fn dump_one(
     context: &Context,
     family: &Family,
     database: &Database<SecretString>,
-    work: &WorkDir,
+    work: &Path,
 ) -> Result<Vec<Member>, Failure> {
     tracing::info!(
         event = "dump",
@@ -153,7 +151,7 @@ fn dump_one(
             )
         })?;
     }
-    let members = dump::dump(context, &family.plan.model, database, &work.path);
+    let members = databases::dump(context, &family.plan.model, database, work);
     let reached = members.as_ref().map(|_| ());
     if reached.is_ok() || reached.is_err_and(Failure::is_unreachable) {
         context

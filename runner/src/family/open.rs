@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 /// What stands in the way of opening an archive without being a fault of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Closed {
+pub(crate) enum Closed {
     /// It is encrypted to recipients, and their identity is not here.
     NoIdentity,
     /// No library of the runner reads the codec.
@@ -20,7 +20,7 @@ pub(super) enum Closed {
 }
 
 /// Codec and encryption by the name's end, as [`super::state::key`] puts it.
-pub(super) fn codec_of(name: &str) -> Option<(Codec, bool, bool)> {
+pub(crate) fn codec_of(name: &str) -> Option<(Codec, bool, bool)> {
     let (rest, openssl) = match name.strip_suffix(".enc") {
         Some(rest) => (rest, true),
         None => (name, false),
@@ -49,7 +49,7 @@ pub(super) fn codec_of(name: &str) -> Option<(Codec, bool, bool)> {
 ///
 /// # Errors
 /// The password is wrong or missing, or the archive is damaged at its beginning.
-pub(super) fn tar(
+pub(crate) fn tar(
     stored: Box<dyn Read + Send>,
     name: &str,
     encrypt: Option<&Encrypt<SecretString>>,

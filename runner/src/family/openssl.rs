@@ -7,7 +7,7 @@ use aes::cipher::{BlockEncryptMut, KeyIvInit};
 use aes::{Aes128, Aes192, Aes256};
 
 /// AES block.
-pub(super) const BLOCK: usize = 16;
+pub(crate) const BLOCK: usize = 16;
 /// Characters of a base64 line, as openssl writes them.
 const LINE: usize = 64;
 /// Bytes of such a line.
@@ -44,23 +44,23 @@ impl Cipher {
 }
 
 /// How to encrypt.
-pub(super) struct Options<'a> {
+pub(crate) struct Options<'a> {
     /// Password.
-    pub(super) password: &'a str,
+    pub(crate) password: &'a str,
     /// 128, 192 or 256.
-    pub(super) bits: u16,
+    pub(crate) bits: u16,
     /// PBKDF2 iterations.
-    pub(super) iterations: u32,
+    pub(crate) iterations: u32,
     /// sha1, sha256 or sha512.
-    pub(super) digest: &'a str,
+    pub(crate) digest: &'a str,
     /// Lines of base64 instead of bytes.
-    pub(super) base64: bool,
+    pub(crate) base64: bool,
     /// Random.
-    pub(super) salt: [u8; 8],
+    pub(crate) salt: [u8; 8],
 }
 
 /// Key and initial vector.
-pub(super) fn derive(options: &Options<'_>) -> Vec<u8> {
+pub(crate) fn derive(options: &Options<'_>) -> Vec<u8> {
     let mut derived = vec![0; usize::from(options.bits / 8) + BLOCK];
     let (password, salt, rounds) = (
         options.password.as_bytes(),
@@ -76,7 +76,7 @@ pub(super) fn derive(options: &Options<'_>) -> Vec<u8> {
 }
 
 /// Encrypting writer.
-pub(super) struct Encryptor<W: Write> {
+pub(crate) struct Encryptor<W: Write> {
     sink: Base64<W>,
     cipher: Cipher,
     pending: Vec<u8>,
@@ -87,7 +87,7 @@ impl<W: Write> Encryptor<W> {
     ///
     /// # Errors
     /// The sink's, or an option that is none.
-    pub(super) fn new(sink: W, options: &Options<'_>) -> io::Result<Self> {
+    pub(crate) fn new(sink: W, options: &Options<'_>) -> io::Result<Self> {
         let size = usize::from(options.bits / 8);
         let derived = derive(options);
         let (key, iv) = derived.split_at(size);
@@ -115,7 +115,7 @@ impl<W: Write> Encryptor<W> {
     ///
     /// # Errors
     /// The sink's.
-    pub(super) fn finish(mut self) -> io::Result<W> {
+    pub(crate) fn finish(mut self) -> io::Result<W> {
         let fill = BLOCK - self.pending.len() % BLOCK;
         let byte = u8::try_from(fill).unwrap_or(16);
         self.pending.extend(std::iter::repeat_n(byte, fill));

@@ -247,7 +247,7 @@ const INFLUX: [Row; 4] = [
 ];
 
 /// Tells of a Database what its own arguments leave out of the dump, and gives it.
-pub(super) fn tell(context: &Context, database: &Database<SecretString>) -> Vec<String> {
+pub(crate) fn tell(context: &Context, database: &Database<SecretString>) -> Vec<String> {
     let found = partial(database.engine, &database.args);
     for text in &found {
         context.reporter.warn(&format!(
@@ -259,7 +259,7 @@ pub(super) fn tell(context: &Context, database: &Database<SecretString>) -> Vec<
 }
 
 /// What these arguments leave out, a sentence each.
-pub(super) fn partial(engine: Engine, args: &[String]) -> Vec<String> {
+pub(crate) fn partial(engine: Engine, args: &[String]) -> Vec<String> {
     let rows: &[Row] = match engine {
         Engine::Postgresql => &POSTGRESQL,
         Engine::Mongodb => &MONGODB,

@@ -15,21 +15,21 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::cancel::Cancel;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::process::Ended;
 use crate::scrub::{Scrub, each_line};
-use crate::source::Ended;
 use crate::stall::{self, Guard, Stalled, Watched};
 
 /// So many of the last messages are kept.
 const KEPT: usize = 20;
 
 /// A program to run.
-pub(super) struct Program {
+pub(crate) struct Program {
     /// Where it is.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Its arguments.
-    pub(super) args: Vec<String>,
+    pub(crate) args: Vec<String>,
     /// Its environment.
-    pub(super) env: Vec<(String, String)>,
+    pub(crate) env: Vec<(String, String)>,
 }
 
 impl Program {
@@ -37,7 +37,7 @@ impl Program {
     ///
     /// # Errors
     /// It is not there.
-    pub(super) fn find(context: &Context, name: &str) -> Result<PathBuf, Failure> {
+    pub(crate) fn find(context: &Context, name: &str) -> Result<PathBuf, Failure> {
         let settings = &context.settings;
         let mut places = settings.path.iter().map(|d| d.join(name));
         places.find(|p| p.is_file()).ok_or_else(|| {
@@ -53,7 +53,7 @@ impl Program {
     }
 
     /// A program with arguments.
-    pub(super) fn new(path: PathBuf, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub(crate) fn new(path: PathBuf, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             path,
             args: args.into_iter().map(Into::into).collect(),
@@ -62,7 +62,7 @@ impl Program {
     }
 
     /// File name, for messages.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         name_of(&self.path)
     }
 
@@ -70,7 +70,7 @@ impl Program {
     ///
     /// # Errors
     /// It can't be started.
-    pub(super) fn start(&self, context: &Context, stdin: bool) -> Result<Running, Failure> {
+    pub(crate) fn start(&self, context: &Context, stdin: bool) -> Result<Running, Failure> {
         let mut command = Command::new(&self.path);
         command.env_clear().args(&self.args).current_dir("/");
         command.envs(self.env.iter().map(|(k, v)| (k, v)));
@@ -87,7 +87,7 @@ impl Program {
     ///
     /// # Errors
     /// It can't be started or spoken to.
-    pub(super) fn run(&self, context: &Context, input: &str) -> Result<(Vec<u8>, Ended), Failure> {
+    pub(crate) fn run(&self, context: &Context, input: &str) -> Result<(Vec<u8>, Ended), Failure> {
         self.run_within(context, input, None, None)
     }
 
@@ -96,7 +96,7 @@ impl Program {
     ///
     /// # Errors
     /// It can't be started or spoken to.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &self,
         context: &Context,
         input: &str,
@@ -109,7 +109,7 @@ impl Program {
     ///
     /// # Errors
     /// It can't be started or spoken to.
-    pub(super) fn run_within(
+    pub(crate) fn run_within(
         &self,
         context: &Context,
         input: &str,
@@ -163,7 +163,7 @@ fn name_of(path: &Path) -> String {
 }
 
 /// A running child.
-pub(super) struct Running {
+pub(crate) struct Running {
     child: Child,
     group: Option<Pid>,
     cancel: Cancel,
@@ -171,9 +171,9 @@ pub(super) struct Running {
     stalled: Stalled,
     name: String,
     /// Its input, if piped.
-    pub(super) stdin: Option<ChildStdin>,
+    pub(crate) stdin: Option<ChildStdin>,
     /// Its output.
-    pub(super) stdout: Option<ChildStdout>,
+    pub(crate) stdout: Option<ChildStdout>,
 }
 
 impl Running {
@@ -181,7 +181,7 @@ impl Running {
     ///
     /// # Errors
     /// It can't be started.
-    pub(super) fn spawn(
+    pub(crate) fn spawn(
         mut command: Command,
         name: &str,
         stdin: bool,
@@ -217,7 +217,7 @@ impl Running {
     }
 
     /// Its output, if it is of a database: one that is silent for too long is ended.
-    pub(super) fn source(&mut self) -> Option<Watched<ChildStdout>> {
+    pub(crate) fn source(&mut self) -> Option<Watched<ChildStdout>> {
         let output = Watched::new(self.stdout.take()?, self.cancel.idle(), self.group);
         self.stalled = output.stalled();
         Some(output)
@@ -227,7 +227,7 @@ impl Running {
     ///
     /// # Errors
     /// The system can't tell.
-    pub(super) fn wait(mut self) -> Result<Ended, Failure> {
+    pub(crate) fn wait(mut self) -> Result<Ended, Failure> {
         drop(self.stdin.take());
         let status = self.child.wait().map_err(|e| {
             Failure::other(
@@ -275,7 +275,7 @@ fn gather(stderr: impl Read, name: &str, scrub: &Scrub) -> Vec<String> {
 }
 
 /// The failure of a client that ended badly, by what it said.
-pub(super) fn explain(name: &str, ended: &Ended) -> Failure {
+pub(crate) fn explain(name: &str, ended: &Ended) -> Failure {
     if let Some(limit) = ended.stalled {
         return stall::explain(name, "config.host", limit);
     }

@@ -14,12 +14,12 @@ use crate::retention::{
 use crate::store::{Entry, Store};
 
 use super::state::{self, OldEntry, Record, SCHEMA};
-use super::storages::Delivered;
+use super::target::Delivered;
 use crate::settings::plan::Family;
 
 /// After an archive was stored: on each storage that has it, removes what is beyond its `keep`. A
 /// storage that refuses is a warning: the archive is stored.
-pub(super) fn apply(context: &Context, family: &Family, delivered: &[Delivered]) {
+fn apply(context: &Context, family: &Family, delivered: &[Delivered]) {
     context.reporter.phase("Pruning");
     for one in delivered {
         let failed = match one.keep {
@@ -46,11 +46,28 @@ pub(super) fn apply(context: &Context, family: &Family, delivered: &[Delivered])
     }
 }
 
+/// Applies retention on each storage where the archive was read back: nothing older goes because of one
+/// that was not, and what one storage lacks is no reason to let another fill up.
+pub(crate) fn after_run(context: &Context, family: &Family, delivered: Vec<Delivered>) {
+    // A storage that lacks the archive fails the run, whatever ends it.
+    if delivered.len() == family.plan.storages.len() {
+        context.reporter.complete();
+    }
+    let (whole, unread): (Vec<_>, Vec<_>) = delivered.into_iter().partition(|d| d.read_back);
+    for one in unread.iter().filter(|d| d.keep > 0) {
+        context.reporter.warn(&format!(
+            "retention was not applied on storage {}: what was stored could not be read back, so nothing older goes because of it",
+            one.name
+        ));
+    }
+    apply(context, family, &whole);
+}
+
 /// Applies `keep` on one storage, or removes every archive.
 ///
 /// # Errors
 /// What is stored can't be listed or read.
-pub(super) fn prune(
+pub(crate) fn prune(
     context: &Context,
     family: &Family,
     one: &Delivered,
@@ -81,7 +98,7 @@ pub(super) fn prune(
 ///
 /// # Errors
 /// The store refuses.
-pub(super) fn list(
+pub(crate) fn list(
     context: &Context,
     store: &dyn Store,
     path: &str,
@@ -105,7 +122,7 @@ pub(super) fn list(
 ///
 /// # Errors
 /// The store refuses.
-pub(super) fn record(store: &dyn Store, at: &str) -> Result<Option<Record>, Failure> {
+pub(crate) fn record(store: &dyn Store, at: &str) -> Result<Option<Record>, Failure> {
     let record = state::read::<Record>(store, at)?;
     Ok(record.filter(|r| r.schema == SCHEMA && !r.key.is_empty()))
 }
@@ -131,7 +148,7 @@ fn records(
 }
 
 /// Keys and bytes of the objects that make an archive.
-pub(super) fn objects(facts: &Facts) -> Vec<(&str, u64)> {
+pub(crate) fn objects(facts: &Facts) -> Vec<(&str, u64)> {
     if facts.parts.is_empty() {
         return vec![(facts.key.as_str(), facts.stored_bytes)];
     }
@@ -140,13 +157,13 @@ pub(super) fn objects(facts: &Facts) -> Vec<(&str, u64)> {
 }
 
 /// What is in the directories of a storage, each listed once.
-pub(super) struct Listings<'a> {
+pub(crate) struct Listings<'a> {
     store: &'a dyn Store,
     sizes: HashMap<String, HashMap<String, u64>>,
 }
 
 impl<'a> Listings<'a> {
-    pub(super) fn new(store: &'a dyn Store) -> Self {
+    pub(crate) fn new(store: &'a dyn Store) -> Self {
         Self {
             store,
             sizes: HashMap::new(),
@@ -172,7 +189,7 @@ impl<'a> Listings<'a> {
     ///
     /// # Errors
     /// The store refuses.
-    pub(super) fn have(&mut self, facts: &Facts) -> Result<bool, Failure> {
+    pub(crate) fn have(&mut self, facts: &Facts) -> Result<bool, Failure> {
         for (key, bytes) in objects(facts) {
             if self.size(key)? != Some(bytes) {
                 return Ok(false);

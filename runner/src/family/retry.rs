@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crds::run::Artefact;
 
-use super::actions::{self, Found};
+use super::found::Found;
 use super::state::{self, PartRecord, Record};
-use super::storages::{Delivered, Target};
+use super::target::{Delivered, Target};
 use super::{retention, tee};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ use crate::verify::{self, Stored};
 
 /// What an earlier attempt of this run stored, as far as it reads back equal, and the storages that
 /// lack it.
-pub(super) struct Before {
+pub(crate) struct Before {
     found: Vec<Found>,
     lacking: Vec<Target>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Before {
 ///
 /// # Errors
 /// The targets, where nothing is there.
-pub(super) fn find(context: &Context, targets: Vec<Target>) -> Result<Before, Vec<Target>> {
+pub(crate) fn find(context: &Context, targets: Vec<Target>) -> Result<Before, Vec<Target>> {
     let identity = &context.settings.identity;
     if identity.run.is_empty() || identity.object.uid.is_empty() {
         return Err(targets);
@@ -40,7 +40,7 @@ pub(super) fn find(context: &Context, targets: Vec<Target>) -> Result<Before, Ve
             Some(record) => found.push(Found {
                 on: Delivered {
                     read_back: !record.not_read_back,
-                    ..actions::delivered(&target, &record.key)
+                    ..target.holds(&record.key)
                 },
                 record,
             }),
@@ -87,7 +87,7 @@ fn stored(record: &Record) -> Stored {
 ///
 /// # Errors
 /// A storage did not get it; `lost` are those that could not be used at all.
-pub(super) fn complete(
+pub(crate) fn complete(
     context: &Context,
     family: &Family,
     before: Before,
@@ -109,7 +109,7 @@ pub(super) fn complete(
             match copied {
                 Ok((key, read_back)) => delivered.push(Delivered {
                     read_back,
-                    ..actions::delivered(&target, &key)
+                    ..target.holds(&key)
                 }),
                 Err(e) => failures.push(Failure {
                     message: format!("Storage {name}: {}", e.message),
@@ -120,7 +120,7 @@ pub(super) fn complete(
         report(context, &source.record, &found, &delivered);
     }
     delivered.extend(found.into_iter().map(|f| f.on));
-    super::prune(context, family, delivered);
+    retention::after_run(context, family, delivered);
     if failures.is_empty() {
         return Ok(());
     }

@@ -9,9 +9,9 @@ use memchr::memchr;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::dump::postgresql::is_text;
-use super::holds::Holds;
 use super::script_syntax::Syntax;
-use crate::dump_reader::Table;
+use crate::family::contents::Contents;
+use crate::family::contents::Table;
 
 /// So much of a statement's line is looked at.
 const BEGIN: usize = 8192;
@@ -70,28 +70,28 @@ const KINDS: [(&str, &str); 16] = [
 
 /// What a dump needs of the server it is loaded into.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Needs {
+pub(crate) struct Needs {
     /// Roles that own or are granted something.
-    pub(super) roles: BTreeSet<String>,
+    pub(crate) roles: BTreeSet<String>,
     /// Major version of the pg_dump that made it.
-    pub(super) version: Option<u32>,
+    pub(crate) version: Option<u32>,
     /// Its encoding.
-    pub(super) encoding: Option<String>,
+    pub(crate) encoding: Option<String>,
     /// It changes between databases.
-    pub(super) connects: bool,
+    pub(crate) connects: bool,
     /// It drops what may not be there.
-    pub(super) drops: bool,
+    pub(crate) drops: bool,
 }
 
 /// Reads a dump; feed it chunks, then ask.
 #[derive(Default)]
-pub(super) struct Script {
+pub(crate) struct Script {
     /// Tables that are made.
-    pub(super) tables: u64,
+    pub(crate) tables: u64,
     /// Rows that are copied.
-    pub(super) rows: u64,
+    pub(crate) rows: u64,
     /// What it needs.
-    pub(super) needs: Needs,
+    pub(crate) needs: Needs,
     head: Vec<u8>,
     syntax: Syntax,
     /// The line at hand does not begin in a statement.
@@ -130,7 +130,7 @@ enum Began {
 
 impl Script {
     /// Takes the next bytes.
-    pub(super) fn feed(&mut self, chunk: &[u8]) {
+    pub(crate) fn feed(&mut self, chunk: &[u8]) {
         let room = 512usize.saturating_sub(self.head.len()).min(chunk.len());
         self.head.extend_from_slice(&chunk[..room]);
         let mut rest = chunk;
@@ -326,17 +326,17 @@ impl Script {
     }
 
     /// SQL, and not one of pg_dump's own formats.
-    pub(super) fn is_text(&self) -> bool {
+    pub(crate) fn is_text(&self) -> bool {
         is_text(&self.head)
     }
 
     /// It is a whole dump.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.flaw().is_none()
     }
 
     /// What it lacks of a whole dump, as what follows "the dump".
-    pub(super) fn flaw(&self) -> Option<&'static str> {
+    pub(crate) fn flaw(&self) -> Option<&'static str> {
         let [one, all] = self.ends;
         // All databases of a server are dumped one after the other.
         let once = if all == (0, 0) {
@@ -358,17 +358,17 @@ impl Script {
     }
 
     /// It holds rows of tables it does not make.
-    pub(super) fn is_data_alone(&self) -> bool {
+    pub(crate) fn is_data_alone(&self) -> bool {
         !self.others.contains_key("tables") && !self.sums.is_empty()
     }
 
     /// What it holds.
-    pub(super) fn holds(self, options: Vec<String>) -> Holds {
+    pub(crate) fn holds(self, options: Vec<String>) -> Contents {
         let tables = self.sums.into_iter().map(|(table, hash)| Table {
             hash: format!("{hash:032x}"),
             ..table
         });
-        Holds {
+        Contents {
             tables: tables.collect(),
             others: self.others,
             options,

@@ -40,7 +40,7 @@ const HEAD: usize = 64;
 
 /// Follows the text.
 #[derive(Debug)]
-pub(super) struct Syntax {
+pub(crate) struct Syntax {
     place: Place,
     /// Open parentheses.
     depth: u32,
@@ -71,12 +71,12 @@ fn is_word(byte: u8) -> bool {
 
 impl Syntax {
     /// Between statements.
-    pub(super) fn is_top(&self) -> bool {
+    pub(crate) fn is_top(&self) -> bool {
         self.place == Place::Top
     }
 
     /// Takes the next bytes.
-    pub(super) fn feed(&mut self, text: &[u8]) {
+    pub(crate) fn feed(&mut self, text: &[u8]) {
         for &byte in text {
             self.take(byte);
             self.words = (self.words.1, is_word(byte));

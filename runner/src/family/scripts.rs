@@ -9,7 +9,7 @@ use crds::run_spec::SPEC_ENV;
 use super::process::Running;
 
 /// Runs a script of the Backup; a failure is a warning, as in gobackup, but one that shows.
-pub(super) fn tell(context: &Context, field: &str, text: Option<&str>) {
+pub(crate) fn tell(context: &Context, field: &str, text: Option<&str>) {
     let Some(text) = text else { return };
     if let Err(e) = run(context, text) {
         context.reporter.warn(&format!("{field}: {e}"));
@@ -20,7 +20,7 @@ pub(super) fn tell(context: &Context, field: &str, text: Option<&str>) {
 ///
 /// # Errors
 /// A sentence, if it did not end with status 0.
-pub(super) fn run(context: &Context, text: &str) -> Result<(), String> {
+pub(crate) fn run(context: &Context, text: &str) -> Result<(), String> {
     let mut command = Command::new("/bin/sh");
     command
         .args(["-c", text])

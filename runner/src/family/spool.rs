@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 
 use sha2::{Digest, Sha256};
 
-use super::holds::Holds;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::manifest::ServerIdentity;
+use crate::family::contents::Contents;
+use crate::family::server_identity::ServerIdentity;
 use crate::verify::hex;
 
 /// Fast and small enough: the archive compresses as the user asked.
@@ -23,7 +23,7 @@ const HEAD: usize = 512;
 
 /// One entry of the archive.
 #[derive(Debug)]
-pub(super) enum Member {
+pub(crate) enum Member {
     /// A directory.
     Directory {
         /// Path in the archive.
@@ -46,20 +46,20 @@ pub(super) enum Member {
         /// What the server calls itself, where it tells.
         server: Option<Box<ServerIdentity>>,
         /// What an SQL dump holds.
-        holds: Option<Box<Holds>>,
+        holds: Option<Box<Contents>>,
     },
 }
 
 impl Member {
     /// Path in the archive.
-    pub(super) fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         match self {
             Self::Directory { path } | Self::File { path, .. } => path,
         }
     }
 
     /// Bytes of a file.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Directory { .. } => 0,
             Self::File { bytes, .. } => *bytes,
@@ -67,7 +67,7 @@ impl Member {
     }
 
     /// The same with what its server calls itself.
-    pub(super) fn with_server(mut self, identity: Option<ServerIdentity>) -> Self {
+    pub(crate) fn with_server(mut self, identity: Option<ServerIdentity>) -> Self {
         if let Self::File { server, .. } = &mut self {
             *server = identity.map(Box::new);
         }
@@ -75,7 +75,7 @@ impl Member {
     }
 
     /// The same with what it holds.
-    pub(super) fn with_holds(mut self, found: Option<Box<Holds>>) -> Self {
+    pub(crate) fn with_holds(mut self, found: Option<Box<Contents>>) -> Self {
         if let Self::File { holds, .. } = &mut self {
             *holds = found;
         }
@@ -86,7 +86,7 @@ impl Member {
     ///
     /// # Errors
     /// It is gone.
-    pub(super) fn open(&self) -> io::Result<Box<dyn Read>> {
+    pub(crate) fn open(&self) -> io::Result<Box<dyn Read>> {
         match self {
             Self::Directory { .. } => Ok(Box::new(io::empty())),
             Self::File {
@@ -105,22 +105,22 @@ impl Member {
 
 /// What a spooled stream was.
 #[derive(Debug, Default)]
-pub(super) struct Spooled {
+pub(crate) struct Spooled {
     /// Where it is, compressed by zstd.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Bytes before compression.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// SHA-256 of them, hex.
-    pub(super) sha256: String,
+    pub(crate) sha256: String,
     /// The first bytes.
-    pub(super) head: Vec<u8>,
+    pub(crate) head: Vec<u8>,
     /// The last bytes.
-    pub(super) tail: Vec<u8>,
+    pub(crate) tail: Vec<u8>,
 }
 
 impl Spooled {
     /// Its entry in the archive.
-    pub(super) fn into_member(self, path: String) -> Member {
+    pub(crate) fn into_member(self, path: String) -> Member {
         Member::File {
             path,
             spool: self.path,
@@ -138,7 +138,7 @@ impl Spooled {
 ///
 /// # Errors
 /// Reading the client or writing the spool failed.
-pub(super) fn spool(
+pub(crate) fn spool(
     context: &Context,
     work: &Path,
     name: &str,
@@ -199,13 +199,13 @@ pub(super) fn spool(
 }
 
 /// Keeps the first bytes of all chunks.
-pub(super) fn keep_head(head: &mut Vec<u8>, chunk: &[u8]) {
+pub(crate) fn keep_head(head: &mut Vec<u8>, chunk: &[u8]) {
     let room = HEAD.saturating_sub(head.len());
     head.extend_from_slice(&chunk[..room.min(chunk.len())]);
 }
 
 /// Keeps the last bytes of all chunks.
-pub(super) fn keep_tail(tail: &mut Vec<u8>, chunk: &[u8]) {
+pub(crate) fn keep_tail(tail: &mut Vec<u8>, chunk: &[u8]) {
     if chunk.len() >= TAIL {
         tail.clear();
         tail.extend_from_slice(&chunk[chunk.len() - TAIL..]);

@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::manifest::ServerIdentity;
+use crate::family::server_identity::ServerIdentity;
 use crate::retention::dump_sizes;
 use crate::store::leftovers::Place;
 use crate::store::{self, Note, Store};
 use crate::verify::{self, Stored};
 
-use super::holds::Holds;
 use super::spool::Member;
-use super::storages::Target;
+use super::target::Target;
+use crate::family::contents::Contents;
 use crate::settings::plan::Family;
 
 /// Directory of state below a storage's path, as gobackup names it.
@@ -25,7 +25,7 @@ const STATE: &str = ".gobackup-state";
 /// gobackup's timestamp.
 const FORMAT: &str = "%Y.%m.%d.%H.%M.%S";
 /// Schema of a record.
-pub(super) const SCHEMA: &str = "batch.isekiro.com/archive/v1";
+pub(crate) const SCHEMA: &str = "batch.isekiro.com/archive/v1";
 /// So many of the newest records are looked at for one of the same run.
 const NEWEST: usize = 16;
 /// Largest record that is read.
@@ -34,57 +34,57 @@ const LARGEST: u64 = 8 << 20;
 /// What stands in `.gobackup-state/<namespace>.<name>.<uid>/<archive>.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Record {
+pub(crate) struct Record {
     /// [`SCHEMA`].
-    pub(super) schema: String,
+    pub(crate) schema: String,
     /// Version of the runner that wrote it.
-    pub(super) runner_version: String,
+    pub(crate) runner_version: String,
     /// UID of the kube-system namespace, or empty.
-    pub(super) cluster_id: String,
+    pub(crate) cluster_id: String,
     /// The Backup.
-    pub(super) object: ObjectId,
+    pub(crate) object: ObjectId,
     /// Name of the run.
-    pub(super) run: String,
+    pub(crate) run: String,
     /// The slot, RFC 3339, for runs of the schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) slot: Option<String>,
+    pub(crate) slot: Option<String>,
     /// Start of the run, RFC 3339.
-    pub(super) started_at: String,
+    pub(crate) started_at: String,
     /// Key of the archive below the storage's root.
-    pub(super) key: String,
+    pub(crate) key: String,
     /// Parts of a split archive, in order; its key is what theirs begin with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) parts: Vec<PartRecord>,
+    pub(crate) parts: Vec<PartRecord>,
     /// Bytes stored.
-    pub(super) stored_bytes: u64,
+    pub(crate) stored_bytes: u64,
     /// SHA-256 of them.
-    pub(super) stored_sha256: String,
+    pub(crate) stored_sha256: String,
     /// The storage has it in an archive class and gives it to nobody yet: only its length was compared.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) not_read_back: bool,
+    pub(crate) not_read_back: bool,
     /// Bytes of the dumps of each database, `<type>/<name>`: what retention compares stands before the
     /// files, so that these need not be read for it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) dumps: BTreeMap<String, u64>,
+    pub(crate) dumps: BTreeMap<String, u64>,
     /// Files in the archive.
-    pub(super) files: Vec<FileRecord>,
+    pub(crate) files: Vec<FileRecord>,
 }
 
 /// One part of a split archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct PartRecord {
+pub(crate) struct PartRecord {
     /// Key below the storage's root.
-    pub(super) key: String,
+    pub(crate) key: String,
     /// Bytes.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// SHA-256.
-    pub(super) sha256: String,
+    pub(crate) sha256: String,
 }
 
 impl Record {
     /// Keys of the objects that make the archive, in order.
-    pub(super) fn keys(&self) -> Vec<String> {
+    pub(crate) fn keys(&self) -> Vec<String> {
         if self.parts.is_empty() {
             return vec![self.key.clone()];
         }
@@ -95,36 +95,36 @@ impl Record {
 /// One file in the archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct FileRecord {
+pub(crate) struct FileRecord {
     /// Path in the archive.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// Bytes.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// SHA-256.
-    pub(super) sha256: String,
+    pub(crate) sha256: String,
     /// What the server calls itself, where it tells: by this a restore recognises the source.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) server: Option<Box<ServerIdentity>>,
+    pub(crate) server: Option<Box<ServerIdentity>>,
     /// What an SQL dump held when it was made: with it a restore of it is compared.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) holds: Option<Box<Holds>>,
+    pub(crate) holds: Option<Box<Contents>>,
 }
 
 /// One entry of gobackup's state file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct OldEntry {
+pub(crate) struct OldEntry {
     /// Name below the storage's path.
-    pub(super) file_key: String,
+    pub(crate) file_key: String,
     /// Names of the parts of a split archive.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) file_keys: Vec<String>,
+    pub(crate) file_keys: Vec<String>,
     /// RFC 3339.
-    pub(super) created_at: String,
+    pub(crate) created_at: String,
 }
 
 /// `path/name`, or `name` where there is no path.
-pub(super) fn join(path: &str, name: &str) -> String {
+pub(crate) fn join(path: &str, name: &str) -> String {
     if path.is_empty() {
         name.to_owned()
     } else {
@@ -134,7 +134,7 @@ pub(super) fn join(path: &str, name: &str) -> String {
 
 /// Key of the run's archive. The first is gobackup's; the next ones add what tells two Backups of
 /// one second apart, and the last what tells two attempts of one run apart.
-pub(super) fn key(context: &Context, family: &Family, path: &str, attempt: usize) -> String {
+pub(crate) fn key(context: &Context, family: &Family, path: &str, attempt: usize) -> String {
     let at = context
         .clock
         .started
@@ -170,14 +170,14 @@ pub(super) fn key(context: &Context, family: &Family, path: &str, attempt: usize
 }
 
 /// Directory of the Backup's records.
-pub(super) fn directory(context: &Context, path: &str) -> String {
+pub(crate) fn directory(context: &Context, path: &str) -> String {
     let o = &context.settings.identity.object;
     let uid = crds::names::short_hash(&[&o.uid], 8);
     join(path, &format!("{STATE}/{}.{}.{uid}", o.namespace, o.name))
 }
 
 /// Key of gobackup's own state file.
-pub(super) fn old_state(family: &Family, path: &str, storage: &str) -> String {
+pub(crate) fn old_state(family: &Family, path: &str, storage: &str) -> String {
     join(
         path,
         &format!("{STATE}/{}_{storage}.json", family.plan.model),
@@ -185,7 +185,7 @@ pub(super) fn old_state(family: &Family, path: &str, storage: &str) -> String {
 }
 
 /// Key of the record of an archive.
-pub(super) fn record_key(context: &Context, path: &str, key: &str) -> String {
+pub(crate) fn record_key(context: &Context, path: &str, key: &str) -> String {
     let name = key.rsplit('/').next().unwrap_or(key);
     format!("{}/{name}.json", directory(context, path))
 }
@@ -194,7 +194,7 @@ pub(super) fn record_key(context: &Context, path: &str, key: &str) -> String {
 ///
 /// # Errors
 /// The store refuses, or gives back something else twice; record and archive are removed then.
-pub(super) fn record(
+pub(crate) fn record(
     context: &Context,
     target: &Target,
     archive: &Archive<'_>,
@@ -237,21 +237,21 @@ pub(super) fn record(
 }
 
 /// What a record is made of.
-pub(super) struct Archive<'a> {
+pub(crate) struct Archive<'a> {
     /// Its key; what the keys of a split one's parts begin with.
-    pub(super) key: &'a str,
+    pub(crate) key: &'a str,
     /// Parts of a split one.
-    pub(super) parts: &'a [PartRecord],
+    pub(crate) parts: &'a [PartRecord],
     /// What is in it.
-    pub(super) members: &'a [Member],
+    pub(crate) members: &'a [Member],
     /// Its bytes.
-    pub(super) stored: &'a Stored,
+    pub(crate) stored: &'a Stored,
     /// They were read back.
-    pub(super) read_back: bool,
+    pub(crate) read_back: bool,
 }
 
 /// Removes a record, then its archive: what is left of a half-done removal vouches for nothing.
-pub(super) fn remove(store: &dyn Store, at: &str, record: &Record) {
+pub(crate) fn remove(store: &dyn Store, at: &str, record: &Record) {
     let _ = store.remove(at);
     for key in record.keys() {
         let _ = store.remove(&key);
@@ -262,7 +262,7 @@ pub(super) fn remove(store: &dyn Store, at: &str, record: &Record) {
 ///
 /// # Errors
 /// As [`record`].
-pub(super) fn put(context: &Context, target: &Target, record: &Record) -> Result<(), Failure> {
+pub(crate) fn put(context: &Context, target: &Target, record: &Record) -> Result<(), Failure> {
     let text = serde_json::to_vec(record).map_err(|e| {
         Failure::other(
             "ManifestFailed",
@@ -279,7 +279,7 @@ pub(super) fn put(context: &Context, target: &Target, record: &Record) -> Result
 ///
 /// # Errors
 /// The store refuses.
-pub(super) fn of_run(
+pub(crate) fn of_run(
     context: &Context,
     store: &dyn Store,
     path: &str,
@@ -306,7 +306,7 @@ pub(super) fn of_run(
 
 /// The stored bytes are what the record says. Of an archive in an archive class, which nobody can read,
 /// that it is there has to do; that it was never read back stands in its record.
-pub(super) fn is_whole(store: &dyn Store, record: &Record) -> Result<bool, Failure> {
+pub(crate) fn is_whole(store: &dyn Store, record: &Record) -> Result<bool, Failure> {
     let mut whole: Box<dyn Read + Send> = Box::new(std::io::empty());
     for key in record.keys() {
         match store.open(&key) {
@@ -329,13 +329,13 @@ pub(super) fn is_whole(store: &dyn Store, record: &Record) -> Result<bool, Failu
 
 /// A storage as leftovers are looked for in it. Its directory may be that of several Backups, of
 /// gobackup, and of anybody: only claims tell what is whose.
-pub(super) struct Archives<'a> {
+pub(crate) struct Archives<'a> {
     /// The run.
-    pub(super) context: &'a Context,
+    pub(crate) context: &'a Context,
     /// Directory or key prefix.
-    pub(super) path: &'a str,
+    pub(crate) path: &'a str,
     /// Archives to keep; 0 means all.
-    pub(super) keep: u32,
+    pub(crate) keep: u32,
 }
 
 impl Place for Archives<'_> {
@@ -460,7 +460,7 @@ fn file(member: &Member) -> Option<FileRecord> {
 ///
 /// # Errors
 /// The store refuses.
-pub(super) fn read<T: serde::de::DeserializeOwned>(
+pub(crate) fn read<T: serde::de::DeserializeOwned>(
     store: &dyn Store,
     key: &str,
 ) -> Result<Option<T>, Failure> {

@@ -1,7 +1,5 @@
 //! The storages of a plan as stores of the runner.
 
-use std::sync::Arc;
-
 use crds::plan::Storage;
 use crds::report::EndpointKind;
 use crds::request::Action;
@@ -9,47 +7,19 @@ use secrecy::SecretString;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::store::Store;
 use crate::store::leftovers;
 use crate::store::open::connect;
 
 use super::state::Archives;
+use super::target::Target;
 use crate::settings::plan::Family;
-
-/// An open storage.
-pub(super) struct Target {
-    /// Name of the Storage.
-    pub(super) name: String,
-    /// Archives to keep; 0 means all.
-    pub(super) keep: u32,
-    /// Directory or key prefix.
-    pub(super) path: String,
-    /// The store.
-    pub(super) store: Arc<dyn Store>,
-}
-
-/// A storage that holds the run's archive.
-pub(super) struct Delivered {
-    /// Name of the Storage.
-    pub(super) name: String,
-    /// Key of the archive.
-    pub(super) key: String,
-    /// Archives to keep; 0 means all.
-    pub(super) keep: u32,
-    /// Directory or key prefix.
-    pub(super) path: String,
-    /// The store.
-    pub(super) store: Arc<dyn Store>,
-    /// It was read back: only then anything older goes because of it.
-    pub(super) read_back: bool,
-}
 
 /// Opens every storage before anything is dumped. One that can't be used fails the run in the end,
 /// but does not keep the archive from the others.
 ///
 /// # Errors
 /// None of them can be used.
-pub(super) fn open(
+pub(crate) fn open(
     context: &Context,
     family: &Family,
 ) -> Result<(Vec<Target>, Vec<Failure>), Failure> {
@@ -60,7 +30,7 @@ pub(super) fn open(
 ///
 /// # Errors
 /// None of them can be used.
-pub(super) fn reach(
+pub(crate) fn reach(
     context: &Context,
     family: &Family,
 ) -> Result<(Vec<Target>, Vec<Failure>), Failure> {
@@ -102,7 +72,7 @@ fn each(
 ///
 /// # Errors
 /// It can't be used.
-pub(super) fn one(context: &Context, storage: &Storage<SecretString>) -> Result<Target, Failure> {
+pub(crate) fn one(context: &Context, storage: &Storage<SecretString>) -> Result<Target, Failure> {
     let target = target(context, storage)?;
     // Who only looks changes nothing.
     if !matches!(context.settings.action, Action::Backup | Action::Prune) {
@@ -117,7 +87,7 @@ pub(super) fn one(context: &Context, storage: &Storage<SecretString>) -> Result<
 ///
 /// # Errors
 /// The store refuses.
-pub(super) fn clean(context: &Context, target: &Target, all: bool) -> Result<u64, Failure> {
+pub(crate) fn clean(context: &Context, target: &Target, all: bool) -> Result<u64, Failure> {
     let place = Archives {
         context,
         path: &target.path,

@@ -16,14 +16,14 @@ use crate::verify::{Stored, hex};
 
 use super::spool::Member;
 use super::state::{self, Archive, PartRecord};
-use super::storages::{Delivered, Target};
+use super::target::{Delivered, Target};
 use crate::settings::plan::Family;
 
 /// So many names are tried where others stand already, or may be made; the last is this attempt's alone.
 const NAMES: usize = 4;
 
 /// All storages of a run and how far each is.
-pub(super) struct Tee {
+pub(crate) struct Tee {
     lanes: Vec<Lane>,
     failures: Vec<Failure>,
     reporter: Arc<Reporter>,
@@ -109,7 +109,7 @@ impl Tee {
     ///
     /// # Errors
     /// None of them takes one.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         context: &Context,
         family: &Family,
         targets: Vec<Target>,
@@ -153,7 +153,7 @@ impl Tee {
     }
 
     /// The claims of all storages, to be renewed while they are held.
-    pub(super) fn claims(&self) -> Vec<Weak<Claim>> {
+    pub(crate) fn claims(&self) -> Vec<Weak<Claim>> {
         self.lanes
             .iter()
             .map(|l| Arc::downgrade(&l.claim))
@@ -222,7 +222,7 @@ impl Tee {
     }
 
     /// Closes, reads back and publishes on each storage; gives what is there, with its bytes.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         mut self,
         context: &Context,
         members: &[Member],
@@ -342,7 +342,7 @@ fn claim_key(
 }
 
 /// The first name of an archive like this one, and where that is taken one that tells them apart.
-pub(super) fn claim_like(
+pub(crate) fn claim_like(
     context: &Context,
     family: &Family,
     target: &Target,

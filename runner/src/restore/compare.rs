@@ -1,7 +1,8 @@
 //! Reads a restored table back by the dump client, and compares its rows with those of the dump.
 
-use crate::dump_reader::{DumpReader, Table};
+use crate::dump_reader::DumpReader;
 use crate::failure::Failure;
+use crate::family::contents::Table;
 use crate::source::{Client, Dump};
 
 use super::target::{Plan, Target};

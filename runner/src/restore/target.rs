@@ -11,8 +11,8 @@ use super::{compare, words};
 use crate::connect::{self, Connection};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::family::server_identity::ServerIdentity;
 use crate::load;
-use crate::manifest::ServerIdentity;
 use crate::settings::Source;
 use crate::source::{self, Dump, Flavour};
 use crate::sql::{Definers, Found, Script, Wish};
@@ -201,7 +201,7 @@ impl<'a> Target<'a> {
     /// It is or does.
     pub(crate) fn free(&self, plan: &Plan<'_>) -> Result<(), Failure> {
         let server = self.connection.server.as_ref();
-        if server.is_some_and(|server| plan.server.is(server)) && !plan.renamed() {
+        if server.is_some_and(|server| plan.server.is(&server.identity())) && !plan.renamed() {
             return Err(Failure::occupied(
                 "TargetIsSource",
                 &format!("{} is the server this dump came from", self.place()),
@@ -426,7 +426,7 @@ impl<'a> Target<'a> {
             .connection
             .options(context, self.source, client.flavour)?;
         let mut args = vec![file.argument()];
-        args.extend(super::arguments(&client));
+        args.extend(load::arguments(&client));
         let name = plan.names.first().map_or("", String::as_str);
         if plan.bare {
             let name = crate::sql::identifier(name);

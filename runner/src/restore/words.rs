@@ -1,8 +1,9 @@
 //! Failures of a restore into MySQL or MariaDB in the words of its own settings.
 
 use crate::failure::Failure;
+use crate::process::Ended;
 use crate::settings::Source;
-use crate::source::{self, Ended};
+use crate::source;
 
 /// What whoever restores needs, on the databases it fills.
 pub(super) const RIGHTS: &str = "a restore needs CREATE, DROP, ALTER, INSERT, SELECT on the databases it fills, and of CREATE VIEW, TRIGGER, CREATE ROUTINE, ALTER ROUTINE and EVENT what the dump makes";

@@ -79,7 +79,7 @@ pub struct Settings {
     /// Options of the action.
     pub options: serde_json::Value,
     /// Directories that may hold the option file, best first.
-    pub scratch: Vec<PathBuf>,
+    pub memory: Vec<PathBuf>,
     /// Directories in which programs are looked for.
     pub path: Vec<PathBuf>,
     /// Image with the clients, into which this program was copied.
@@ -183,7 +183,7 @@ impl Settings {
             after_failure: spec.as_ref().is_some_and(|s| s.after_failure),
             client_image: spec.as_ref().and_then(|s| s.client_image.clone()),
             options: spec.map(|s| s.options).unwrap_or_default(),
-            scratch: scratch(env),
+            memory: memory(env),
             path: search_path(env),
             warnings,
             problems,
@@ -450,7 +450,7 @@ fn typed_receiver(
     })
 }
 
-fn scratch(env: &Environment) -> Vec<PathBuf> {
+fn memory(env: &Environment) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::from("/run/backup")];
     found.extend(
         env.get("TMPDIR")

@@ -1,17 +1,17 @@
 //! A client as a child process: no shell, an empty environment, a process group of its own.
 
 use std::io::{Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::client::Client;
 use crate::cancel::Cancel;
 use crate::failure::Failure;
+use crate::process::Ended;
 use crate::scrub::{Scrub, each_line};
 use crate::stall::{Stalled, Watched};
 
@@ -21,33 +21,6 @@ const KEPT: usize = 20;
 /// Bytes between the client and the runner: the most that a process without privileges may ask
 /// for. The client writes in small pieces, and a small pipe makes it wait for each of ours.
 const PIPE: usize = 1 << 20;
-
-/// How a client ended.
-#[derive(Clone, Debug)]
-pub struct Ended {
-    /// Its status.
-    pub status: ExitStatus,
-    /// Its last messages, scrubbed.
-    pub messages: Vec<String>,
-    /// It was silent for so long and was ended for it.
-    pub stalled: Option<Duration>,
-}
-
-impl Ended {
-    /// True if it ended with status 0.
-    pub fn good(&self) -> bool {
-        self.status.success()
-    }
-
-    /// "exit status 2", or the signal that ended it.
-    pub fn status_text(&self) -> String {
-        match (self.status.code(), self.status.signal()) {
-            (Some(code), _) => format!("exit status {code}"),
-            (None, Some(signal)) => format!("signal {signal}"),
-            (None, None) => "an unknown status".to_owned(),
-        }
-    }
-}
 
 /// A running dump.
 pub struct Dump {

@@ -120,7 +120,7 @@ fn missing(summary: &Summary, asked: &Asked<'_>) -> Vec<(String, String)> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use super::*;
-    use crate::dump_reader::Table;
+    use crate::family::contents::Table;
     use crate::settings::Settings;
 
     fn source(databases: &str, args: &str) -> Source {

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::settings::Source;
 use crate::stall;
 
-use super::child::Ended;
+use crate::process::Ended;
 
 /// The failure of a client that did not end well.
 pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {

@@ -13,14 +13,14 @@ mod plan;
 mod server;
 mod words;
 
-pub use child::{Dump, Ended};
+pub use child::Dump;
 pub use client::{Client, Clients, Flavour, missing};
 pub use complete::{Asked, check};
 pub use errors::explain;
 pub(crate) use errors::number;
 pub(crate) use given::partial;
 pub use greeting::greet;
-pub use option_file::{OptionFile, scratch_directory};
+pub use option_file::OptionFile;
 pub use plan::{DumpPlan, plan};
 pub use server::{Server, literals, observe, still_there};
 pub use words::remarks;

@@ -14,34 +14,11 @@ use super::client::Flavour;
 use crate::failure::Failure;
 use crate::settings::Source;
 
-const TMPFS: i64 = 0x0102_1994;
-const RAMFS: i64 = 0x8584_58f6;
-
 /// So many were written by this program.
 static FILES: AtomicU32 = AtomicU32::new(0);
 
 /// Lines beyond this are cut by the clients' readers of option files.
 const LONGEST_LINE: usize = 4000;
-
-/// The first directory that is on memory and writable.
-///
-/// # Errors
-/// There is none.
-pub fn scratch_directory(candidates: &[PathBuf]) -> Result<PathBuf, Failure> {
-    #[allow(clippy::unnecessary_cast, reason = "the type differs by architecture")]
-    let on_memory = |path: &&PathBuf| {
-        rustix::fs::statfs(path.as_path())
-            .is_ok_and(|fs| [TMPFS, RAMFS].contains(&(fs.f_type as i64)))
-            && rustix::fs::access(path.as_path(), rustix::fs::Access::WRITE_OK).is_ok()
-    };
-    candidates.iter().find(on_memory).cloned().ok_or_else(|| {
-        let names: Vec<String> = candidates.iter().map(|c| c.display().to_string()).collect();
-        Failure::settings(format!(
-            "no writable directory on memory for the client's password file (tried {}): mount an emptyDir with medium Memory at /run/backup",
-            names.join(", ")
-        ))
-    })
-}
 
 /// An option file; removed when dropped.
 #[derive(Debug)]
@@ -218,15 +195,5 @@ mod tests {
         );
         drop(file);
         assert!(!path.exists());
-    }
-
-    #[test]
-    fn a_disk_is_no_scratch_directory() {
-        let failure = scratch_directory(&["/nonexistent".into(), "/proc".into()]).unwrap_err();
-        assert!(failure.message.contains("/run/backup"));
-        assert_eq!(
-            scratch_directory(&["/proc".into(), "/dev/shm".into()]).unwrap(),
-            PathBuf::from("/dev/shm")
-        );
     }
 }

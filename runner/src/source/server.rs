@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use crds::parts::TlsMode;
 
-use super::child::{Dump, Ended};
+use super::child::Dump;
 use super::client::{Client, Flavour};
 use super::errors::{explain, number};
 use super::grants::Grants;
 use super::option_file::OptionFile;
 use crate::cancel::Cancel;
 use crate::failure::Failure;
+use crate::family::server_identity::ServerIdentity;
+use crate::process::Ended;
 use crate::scrub::Scrub;
 use crate::settings::{Databases, Source};
 
@@ -111,6 +113,17 @@ pub struct Server {
 }
 
 impl Server {
+    /// What it calls itself.
+    pub fn identity(&self) -> ServerIdentity {
+        let variable = |name: &str| self.variable(name).to_owned();
+        ServerIdentity {
+            server_uuid: variable("server_uuid"),
+            hostname: variable("hostname"),
+            port: variable("port"),
+            datadir: variable("datadir"),
+        }
+    }
+
     /// Its family.
     pub fn flavour(&self) -> Flavour {
         if self.variable("version").contains("MariaDB")

@@ -1,6 +1,6 @@
 //! What a client said though it ended well: all of it is a warning but what is known to say nothing.
 
-use super::child::Ended;
+use crate::process::Ended;
 
 /// Parts of lines that say nothing of the dump: how clients greet, count and finish.
 const HARMLESS: [&str; 25] = [

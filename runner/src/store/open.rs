@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crds::plan::VOLUMES_DIR;
-use crds::plan::{Place, S3, Storage};
+use crds::plan::{Place, S3, Storage, VOLUMES_DIR};
 use crds::report::EndpointKind;
 use crds::request::Action;
 use secrecy::SecretString;

@@ -4,9 +4,9 @@ use crate::failure::Failure;
 
 use super::super::process::{Program, explain};
 use super::super::spool::Member;
-use super::{Dump, file};
+use super::{DumpJob, file};
 
-pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
+pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let d = job.database;
     // A snapshot of a member that is away waits for it without end; this question does not.
     probe(job)?;
@@ -32,12 +32,14 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
         Member::Directory {
             path: job.at.clone(),
         },
-        file(job, &path, format!("{}-{name}", job.at), 0o600)?,
+        file(&path, (format!("{}-{name}", job.at), 0o600), |_, from| {
+            super::super::bolt::check(from)
+        })?,
     ])
 }
 
 /// Asks the member for its state.
-pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
+pub(crate) fn probe(job: &DumpJob<'_>) -> Result<(), Failure> {
     let d = job.database;
     let mut args = vec!["endpoint".to_owned(), "status".to_owned()];
     args.push(format!(

@@ -4,16 +4,16 @@ use crate::failure::Failure;
 
 use std::io::Read as _;
 
+use super::super::flaw::Flaw;
 use super::super::process::Program;
 use super::super::spool::Member;
-use super::super::whole::{self, Flaw};
-use super::{Dump, incomplete, tree};
+use super::{DumpJob, incomplete, tree};
 use crate::settings::plan::expose;
 
 /// Largest manifest that is read.
 const LARGEST: u64 = 256 << 20;
 
-pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
+pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let d = job.database;
     let out = job.work.join(job.work_name("out"));
     let text = |s: &str| serde_json::Value::from(s).to_string();
@@ -39,7 +39,8 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     job.ended("influx", &ended)?;
     job.partial();
     let members = if out.is_dir() {
-        tree(job, &out, &job.at)?
+        // What it wrote is judged by its manifest, once all files are known.
+        tree(job, &out, &job.at, |_, _| Ok(()))?
     } else {
         vec![]
     };
@@ -56,7 +57,7 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
         .iter()
         .map(|m| (name(m.path()), m.bytes()))
         .collect();
-    match whole::influx::flaw(&manifest, &files, d.database.as_deref()) {
+    match super::super::influx_manifest::flaw(&manifest, &files, d.database.as_deref()) {
         None => Ok(members),
         Some(flaw) => Err(bad(flaw)),
     }

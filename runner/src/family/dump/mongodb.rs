@@ -4,10 +4,10 @@ use crate::failure::Failure;
 
 use super::super::process::Program;
 use super::super::spool::Member;
-use super::{Dump, tree};
+use super::{DumpJob, tree};
 use crate::settings::plan::expose;
 
-pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
+pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let d = job.database;
     let out = job.work.join(job.work_name("out"));
     let mut args = vec![format!("--out={}", out.display())];
@@ -54,7 +54,7 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
             "mongodump ended well but wrote nothing: check config.database and what the user may see",
         ));
     }
-    let members = tree(job, &out, &job.at)?;
+    let members = tree(job, &out, &job.at, super::super::bson::check)?;
     if members
         .iter()
         .all(|m| m.bytes() == 0 && !m.path().ends_with(".bson"))

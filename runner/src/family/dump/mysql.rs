@@ -5,16 +5,15 @@ use crds::parts::TlsMode;
 use crate::connect;
 use crate::dump_reader::DumpReader;
 use crate::failure::Failure;
-use crate::manifest::ServerIdentity;
 use crate::settings::{Databases, Source};
-use crate::source::{self, Asked};
+use crate::source::{self, Asked, Server};
 
-use super::super::holds::Holds;
 use super::super::spool::{Member, spool};
-use super::Dump;
+use super::DumpJob;
+use crate::family::contents::Contents;
 use crate::settings::plan::expose;
 
-pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
+pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let (source, context) = (source(job)?, job.context);
     let connection = connect::connect(context, &source)?;
     context.reporter.phase("Dumping");
@@ -62,23 +61,23 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     });
     let file = name.replace('/', "_");
     let member = spooled.into_member(format!("{}/{file}.sql", job.at));
-    let holds = Holds {
+    let holds = Contents {
         partial: plan.partial,
-        ..Holds::of(&summary, planned)
+        ..summary.contents(planned)
     };
     Ok(vec![
         member
-            .with_server(server.map(ServerIdentity::of))
+            .with_server(server.map(Server::identity))
             .with_holds(holds.recorded()),
     ])
 }
 
 /// Logs in.
-pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
+pub(crate) fn probe(job: &DumpJob<'_>) -> Result<(), Failure> {
     connect::connect(job.context, &source(job)?).map(drop)
 }
 
-fn source(job: &Dump<'_>) -> Result<Source, Failure> {
+fn source(job: &DumpJob<'_>) -> Result<Source, Failure> {
     let d = job.database;
     let skip = |word: &&String| {
         matches!(
@@ -144,7 +143,7 @@ fn source(job: &Dump<'_>) -> Result<Source, Failure> {
 }
 
 /// gobackup dumps one database without CREATE DATABASE and USE, so that it loads into any.
-fn names_as_gobackup(mut args: Vec<String>, job: &Dump<'_>) -> Vec<String> {
+fn names_as_gobackup(mut args: Vec<String>, job: &DumpJob<'_>) -> Vec<String> {
     let Some(database) = &job.database.database else {
         return args;
     };

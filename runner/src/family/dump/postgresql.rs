@@ -2,15 +2,15 @@
 
 use crate::failure::Failure;
 
-use super::super::holds::Holds;
+use super::super::flaw::Flaw;
 use super::super::process::{Program, explain};
 use super::super::script::Script;
 use super::super::spool::{Member, spool};
-use super::super::whole::{self, Flaw};
-use super::{Dump, incomplete};
+use super::{DumpJob, incomplete};
+use crate::family::contents::Contents;
 use crate::settings::plan::expose;
 
-pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
+pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let database = job.database;
     let program = if database.database.is_some() {
         "pg_dump"
@@ -47,13 +47,13 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     let broken = |flaw| incomplete(&client, &format!("its dump of {bytes} bytes"), flaw);
     if !text {
         let mut from = member.open().map_err(|e| broken(Flaw::Io(e)))?;
-        whole::check(database.engine, member.path(), &mut from).map_err(broken)?;
+        super::super::pg_archive::check(&mut from).map_err(broken)?;
         return Ok(vec![member]);
     }
     if let Some(flaw) = script.flaw() {
         return Err(broken(Flaw::Broken(flaw.to_owned())));
     }
-    let holds = Holds {
+    let holds = Contents {
         partial,
         ..script.holds(rendering(&database.args))
     };
@@ -62,7 +62,7 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
 
 /// Tables to leave out that are not there: the client is silent about them. Where it can't be asked,
 /// nothing is said.
-fn unmatched(job: &Dump<'_>, env: &[(String, String)]) {
+fn unmatched(job: &DumpJob<'_>, env: &[(String, String)]) {
     let d = job.database;
     let plain = |c: char| c.is_alphanumeric() || "_.*?\"$ -".contains(c);
     let patterns = d.exclude_tables.iter().filter(|t| t.chars().all(plain));
@@ -95,7 +95,7 @@ fn unmatched(job: &Dump<'_>, env: &[(String, String)]) {
 }
 
 /// Logs in.
-pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
+pub(crate) fn probe(job: &DumpJob<'_>) -> Result<(), Failure> {
     let d = job.database;
     let mut args = server(job);
     let name = d.database.as_deref().unwrap_or("postgres");
@@ -115,7 +115,7 @@ pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
 }
 
 /// The environment of a client.
-pub(in crate::family) fn environment(passfile: &str) -> Vec<(String, String)> {
+pub(crate) fn environment(passfile: &str) -> Vec<(String, String)> {
     vec![
         ("PGPASSFILE".to_owned(), passfile.to_owned()),
         ("PGCONNECT_TIMEOUT".to_owned(), "30".to_owned()),
@@ -124,7 +124,7 @@ pub(in crate::family) fn environment(passfile: &str) -> Vec<(String, String)> {
 }
 
 /// Where the server is and who logs in.
-fn server(job: &Dump<'_>) -> Vec<String> {
+fn server(job: &DumpJob<'_>) -> Vec<String> {
     let d = job.database;
     let mut args = vec!["--no-password".to_owned()];
     match (&d.socket, &d.host) {
@@ -138,13 +138,13 @@ fn server(job: &Dump<'_>) -> Vec<String> {
 }
 
 /// A socket may be named by its file: the client wants the directory.
-pub(in crate::family) fn directory_of(socket: &str) -> &str {
+pub(crate) fn directory_of(socket: &str) -> &str {
     socket
         .rsplit_once("/.s.PGSQL.")
         .map_or(socket, |(directory, _)| directory)
 }
 
-fn arguments(job: &Dump<'_>) -> Vec<String> {
+fn arguments(job: &DumpJob<'_>) -> Vec<String> {
     let d = job.database;
     let mut args = server(job);
     if d.database.is_some() {
@@ -169,7 +169,7 @@ fn arguments(job: &Dump<'_>) -> Vec<String> {
 }
 
 /// Of a Database's `args` those by which pg_dump words the same rows otherwise.
-pub(in crate::family) fn rendering(args: &[String]) -> Vec<String> {
+pub(crate) fn rendering(args: &[String]) -> Vec<String> {
     const ALONE: [&str; 10] = [
         "--inserts",
         "--column-inserts",
@@ -206,7 +206,7 @@ pub(in crate::family) fn rendering(args: &[String]) -> Vec<String> {
 }
 
 /// A name that looks like a connection string would be read as one.
-pub(in crate::family) fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     if name.contains('=') || name.contains("://") {
         let escaped = name.replace('\\', r"\\").replace('\'', r"\'");
         return format!("dbname='{escaped}'");
@@ -218,7 +218,7 @@ pub(in crate::family) fn quoted(name: &str) -> String {
 ///
 /// # Errors
 /// The password can't stand in it.
-pub(in crate::family) fn passfile(password: &str) -> Result<String, Failure> {
+pub(crate) fn passfile(password: &str) -> Result<String, Failure> {
     if password.contains(['\n', '\0']) {
         return Err(Failure::settings(
             "the password holds a line end, which the client can't take",
@@ -229,7 +229,7 @@ pub(in crate::family) fn passfile(password: &str) -> Result<String, Failure> {
 }
 
 /// By its first bytes a dump is SQL, and not in one of pg_dump's own formats.
-pub(in crate::family) fn is_text(head: &[u8]) -> bool {
+pub(crate) fn is_text(head: &[u8]) -> bool {
     !head.starts_with(b"PGDMP") && head.get(257..262).is_none_or(|m| m != b"ustar")
 }
 

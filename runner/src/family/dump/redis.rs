@@ -5,16 +5,17 @@ use std::fs::File;
 
 use crate::failure::Failure;
 
+use super::super::flaw::Flaw;
 use super::super::process::{Program, explain};
 use super::super::spool::{Member, Spooled, spool};
-use super::super::whole::{self, Flaw};
-use super::{Dump, incomplete};
+use super::{DumpJob, incomplete};
+use crate::family::crc64::Crc64;
 use crate::settings::plan::expose;
 
 /// Name in the archive.
 const NAME: &str = "dump.rdb";
 
-pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
+pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let mut crc = Crc64::new();
     let spooled = match &job.database.copy_from {
         Some(path) => {
@@ -37,13 +38,13 @@ pub(super) fn dump(job: &Dump<'_>) -> Result<Vec<Member>, Failure> {
     if !summed {
         let bad = |flaw| incomplete("redis-cli", &format!("its snapshot of {bytes} bytes"), flaw);
         let mut from = member.open().map_err(|e| bad(Flaw::Io(e)))?;
-        whole::redis(&mut from).map_err(bad)?;
+        super::super::rdb::check(&mut from).map_err(bad)?;
     }
     Ok(vec![member])
 }
 
 /// Logs in, or finds the mounted file.
-pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
+pub(crate) fn probe(job: &DumpJob<'_>) -> Result<(), Failure> {
     if let Some(path) = &job.database.copy_from {
         return File::open(path).map(drop).map_err(|e| {
             Failure::source(
@@ -66,7 +67,7 @@ pub(super) fn probe(job: &Dump<'_>) -> Result<(), Failure> {
 }
 
 /// Where the server is and who logs in, and what is written to the client's input for it.
-fn server(job: &Dump<'_>) -> (Vec<String>, String) {
+fn server(job: &DumpJob<'_>) -> (Vec<String>, String) {
     let d = job.database;
     let mut args: Vec<String> = vec![];
     match &d.socket {
@@ -87,7 +88,7 @@ fn server(job: &Dump<'_>) -> (Vec<String>, String) {
     (args, input)
 }
 
-fn over_the_network(job: &Dump<'_>, crc: &mut Crc64) -> Result<Spooled, Failure> {
+fn over_the_network(job: &DumpJob<'_>, crc: &mut Crc64) -> Result<Spooled, Failure> {
     let (mut args, input) = server(job);
     let fifo = job.work.join(job.work_name("rdb"));
     args.extend(["--rdb".to_owned(), fifo.display().to_string()]);
@@ -115,7 +116,7 @@ fn over_the_network(job: &Dump<'_>, crc: &mut Crc64) -> Result<Spooled, Failure>
 ///
 /// # Errors
 /// It is no snapshot, or not a whole one.
-pub(in crate::family) fn check(spooled: &Spooled, crc: &Crc64) -> Result<bool, Failure> {
+pub(crate) fn check(spooled: &Spooled, crc: &Crc64) -> Result<bool, Failure> {
     let incomplete = |what: &str| {
         Err(Failure::source(
             "IncompleteDump",
@@ -151,76 +152,10 @@ pub(in crate::family) fn check(spooled: &Spooled, crc: &Crc64) -> Result<bool, F
     Ok(sum != 0)
 }
 
-/// CRC-64 of Redis (Jones, reflected), of one byte each.
-const TABLE: [u64; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut c = byte as u64;
-        let mut bit = 0;
-        while bit < 8 {
-            c = if c & 1 == 1 {
-                (c >> 1) ^ 0x95ac_9329_ac4b_c9b5
-            } else {
-                c >> 1
-            };
-            bit += 1;
-        }
-        table[byte] = c;
-        byte += 1;
-    }
-    table
-};
-
-/// CRC-64 of Redis of what had `crc` and goes on with `bytes`.
-pub(in crate::family) fn crc64(crc: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(crc, |crc, byte| {
-        TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)] ^ (crc >> 8)
-    })
-}
-
-/// CRC-64 of Redis over all but the last eight bytes.
-pub(in crate::family) struct Crc64 {
-    crc: u64,
-    held: Vec<u8>,
-}
-
-impl Crc64 {
-    /// Of nothing yet.
-    pub(in crate::family) fn new() -> Self {
-        Self {
-            crc: 0,
-            held: vec![],
-        }
-    }
-
-    /// Takes the next bytes.
-    pub(in crate::family) fn feed(&mut self, chunk: &[u8]) {
-        self.held.extend_from_slice(chunk);
-        let ready = self.held.len().saturating_sub(8);
-        self.crc = crc64(self.crc, &self.held[..ready]);
-        self.held.drain(..ready);
-    }
-
-    fn value(&self) -> u64 {
-        self.crc
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use super::*;
-
-    #[test]
-    fn the_checksum_is_that_of_redis() {
-        // src/crc64.c of Redis: "123456789" gives e9c6d914c4b8d9ca.
-        let mut crc = Crc64::new();
-        for part in [&b"1234"[..], b"56789", b"xxxxxxxx"] {
-            crc.feed(part);
-        }
-        assert_eq!(crc.value(), 0xe9c6_d914_c4b8_d9ca);
-    }
 
     #[test]
     fn a_cut_snapshot_is_seen() {

@@ -9,11 +9,13 @@ use crds::plan::{Database, Engine};
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 
+use super::super::complete;
+use super::super::flaw::Flaw;
+use super::super::influx_manifest;
 use super::super::open::{self, Closed};
 use super::super::spool::{Member, Spooled, keep_tail};
 use super::super::state;
-use super::super::storages::Target;
-use super::super::whole::{self, Flaw, influx};
+use super::super::target::Target;
 use super::client::Made;
 use super::config::{endpoint, type_of};
 use crate::dump_reader::{DumpReader, Summary};
@@ -30,20 +32,20 @@ const LARGEST: usize = 256 << 20;
 
 /// What an archive holds.
 #[derive(Debug, Default)]
-pub(super) struct Content {
+pub(crate) struct Content {
     /// Its files.
-    pub(super) members: Vec<Member>,
+    pub(crate) members: Vec<Member>,
     /// Tables in dumps of MySQL and MariaDB.
-    pub(super) tables: u64,
+    pub(crate) tables: u64,
     /// Rows in them.
-    pub(super) rows: u64,
+    pub(crate) rows: u64,
 }
 
 /// Reads the run's archive back from a storage; `None` if it is not there.
 ///
 /// # Errors
 /// It is not what was packed, is damaged, lacks a dump, or can't be read.
-pub(super) fn read_back(
+pub(crate) fn read_back(
     family: &Family,
     target: &Target,
     made: &Made,
@@ -96,7 +98,7 @@ fn content(family: &Family, key: &str, stored: &Measured) -> Result<Content, Fai
     }
     let mut content = Content::default();
     for database in &family.plan.databases {
-        complete(&family.plan.model, database, &files)?;
+        dumped(&family.plan.model, database, &files)?;
     }
     for (path, file) in files {
         content.tables += file.sql.as_ref().map_or(0, |s| s.tables.len() as u64);
@@ -107,7 +109,7 @@ fn content(family: &Family, key: &str, stored: &Measured) -> Result<Content, Fai
 }
 
 /// The Database's files are there and end as they should.
-fn complete(
+fn dumped(
     model: &str,
     database: &Database<SecretString>,
     files: &BTreeMap<String, File>,
@@ -163,7 +165,7 @@ fn complete(
             .collect();
         let manifest = own().find(|(path, _)| path.ends_with(MANIFEST));
         let (_, manifest) = manifest.ok_or_else(|| cut("has no manifest"))?;
-        if let Some(flaw) = influx::flaw(&manifest.text, &sizes, name) {
+        if let Some(flaw) = influx_manifest::flaw(&manifest.text, &sizes, name) {
             return Err(cut(&flaw));
         }
     }
@@ -193,7 +195,7 @@ impl File {
             sql: mysql.then(DumpReader::default),
         };
         let engine = engine.filter(|_| !mysql);
-        let checked = engine.map(|engine| whole::check(engine, path, &mut seen));
+        let checked = engine.map(|engine| complete::check(engine, path, &mut seen));
         let flaw = match checked {
             Some(Err(Flaw::Io(e))) => return Err(e),
             Some(Err(Flaw::Broken(flaw))) => Some(flaw),

@@ -41,42 +41,42 @@ const NOT_FOUND: i32 = 127;
 
 /// What the programs need to know; no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Clients {
+pub(crate) struct Clients {
     /// Where the real programs are.
-    pub(super) path: Vec<PathBuf>,
+    pub(crate) path: Vec<PathBuf>,
     /// How to encrypt.
-    pub(super) cipher: Option<Cipher>,
+    pub(crate) cipher: Option<Cipher>,
 }
 
 /// Encryption as the Backup asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Cipher {
+pub(crate) struct Cipher {
     /// 128, 192 or 256.
-    pub(super) bits: u16,
+    pub(crate) bits: u16,
     /// PBKDF2 iterations.
-    pub(super) iterations: u32,
+    pub(crate) iterations: u32,
     /// sha1, sha256 or sha512.
-    pub(super) digest: String,
+    pub(crate) digest: String,
     /// Lines of base64 instead of bytes.
-    pub(super) base64: bool,
+    pub(crate) base64: bool,
 }
 
 /// The archive as it was before it was stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Made {
+pub(crate) struct Made {
     /// File name.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Bytes.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// SHA-256 of them, hex.
-    pub(super) sha256: String,
+    pub(crate) sha256: String,
 }
 
 /// Puts the programs into `directory`; gives the directory for the search path.
 ///
 /// # Errors
 /// It can't be written.
-pub(super) fn install(directory: &Path, runner: &Path, clients: &Clients) -> io::Result<PathBuf> {
+pub(crate) fn install(directory: &Path, runner: &Path, clients: &Clients) -> io::Result<PathBuf> {
     let programs = directory.join("bin");
     std::fs::create_dir_all(&programs)?;
     for name in NAMES {
@@ -88,7 +88,7 @@ pub(super) fn install(directory: &Path, runner: &Path, clients: &Clients) -> io:
 }
 
 /// What was made last: encrypted if there was encryption.
-pub(super) fn made(directory: &Path) -> Option<Made> {
+pub(crate) fn made(directory: &Path) -> Option<Made> {
     let read = |name: &&str| {
         let text = std::fs::read(directory.join(name)).ok()?;
         serde_json::from_slice(&text).ok()

@@ -15,40 +15,29 @@ use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
+use crate::family::trial::mysql::MYSQLDUMP;
 use crate::settings::plan::expose;
 
 /// Begins a value that stands for the content of the file after it.
-pub(super) const FILE: &str = "secret-file:";
+pub(crate) const FILE: &str = "secret-file:";
 /// gobackup's own layout of an archive's name, as Go writes times.
 const TIMESTAMP: &str = "2006.01.02.15.04.05";
-/// Of one transaction, and with what gobackup leaves out. What the Database's `args` say comes
-/// after it and counts.
-pub(in crate::family) const MYSQLDUMP: [&str; 8] = [
-    "--single-transaction",
-    "--quick",
-    "--routines",
-    "--events",
-    "--triggers",
-    "--hex-blob",
-    "--no-tablespaces",
-    "--skip-add-locks",
-];
 
 /// What the file is made of.
-pub(super) struct Config<'a> {
+pub(crate) struct Config<'a> {
     /// What to do.
-    pub(super) plan: &'a Plan<SecretString>,
+    pub(crate) plan: &'a Plan<SecretString>,
     /// The files the plan's secrets are in, by their names.
-    pub(super) files: &'a BTreeMap<String, String>,
+    pub(crate) files: &'a BTreeMap<String, String>,
     /// Where gobackup works.
-    pub(super) workdir: &'a str,
+    pub(crate) workdir: &'a str,
     /// End of the archive's name before its extension: letters that no layout of a time means.
-    pub(super) token: &'a str,
+    pub(crate) token: &'a str,
 }
 
 /// Type of a Database as gobackup is told, and its directory in the archive. `mariadb` would be
 /// a physical copy, which needs the server's data directory.
-pub(super) fn type_of(engine: Engine) -> &'static str {
+pub(crate) fn type_of(engine: Engine) -> &'static str {
     match engine {
         Engine::Mariadb => Engine::Mysql.as_str(),
         other => other.as_str(),
@@ -56,12 +45,12 @@ pub(super) fn type_of(engine: Engine) -> &'static str {
 }
 
 /// An etcd member without its scheme, by which gobackup's file would be named.
-pub(super) fn endpoint(host: &str) -> &str {
+pub(crate) fn endpoint(host: &str) -> &str {
     host.strip_prefix("http://").unwrap_or(host)
 }
 
 /// The variables that give a codec's program its level, for which gobackup has no key.
-pub(super) fn level(plan: &Plan<SecretString>) -> Vec<(&'static str, String)> {
+pub(crate) fn level(plan: &Plan<SecretString>) -> Vec<(&'static str, String)> {
     let Some(level) = plan.compress.level else {
         return vec![];
     };
@@ -80,7 +69,7 @@ impl Config<'_> {
     ///
     /// # Errors
     /// A value that gobackup can't be given.
-    pub(super) fn render(&self) -> Result<String, Failure> {
+    pub(crate) fn render(&self) -> Result<String, Failure> {
         let (mut databases, mut storages) = (Map::new(), Map::new());
         for database in &self.plan.databases {
             databases.insert(database.name.clone(), self.database(database)?);

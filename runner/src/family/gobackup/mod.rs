@@ -5,7 +5,7 @@
 
 mod check;
 pub mod client;
-pub(in crate::family) mod config;
+mod config;
 mod words;
 
 use std::io::{BufRead, BufReader, Write as _};
@@ -19,9 +19,11 @@ use crds::report::{EndpointKind, exit};
 use crds::run::Artefact;
 use crds::run_spec::SPEC_ENV;
 
+use super::spool::Member;
 use super::state::Archive;
-use super::storages::{self, Delivered, Target};
-use super::{partial, process, retry, scripts, state};
+use super::storages;
+use super::target::{Delivered, Target};
+use super::{in_work_directory, partial, process, retention, retry, scripts, state};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Ticker;
@@ -42,7 +44,11 @@ const LETTERS: &[u8; 16] = b"bcdfghjklnqrstvw";
 ///
 /// # Errors
 /// The first thing that went wrong; with several storages, what went wrong at each.
-pub(super) fn run(context: &Context, family: &Family, work: &Path) -> Result<(), Failure> {
+pub(crate) fn run(context: &Context, family: &Family) -> Result<(), Failure> {
+    in_work_directory(context, family, |work| run_in(context, family, work))
+}
+
+fn run_in(context: &Context, family: &Family, work: &Path) -> Result<(), Failure> {
     context.reporter.phase("Connecting");
     let program = find(context)?;
     let (targets, lost) = storages::open(context, family)?;
@@ -86,7 +92,7 @@ pub(super) fn run(context: &Context, family: &Family, work: &Path) -> Result<(),
     let (delivered, failed) = checked?;
     // What gobackup itself calls failed is no reason for anything to go.
     if ended_well {
-        super::prune(context, family, delivered);
+        retention::after_run(context, family, delivered);
     }
     failed.map_or(Ok(()), Err)
 }
@@ -150,8 +156,8 @@ impl Home {
                 format!("what gobackup needs can't be written: {e}; it needs writable volumes"),
             )
         };
-        let scratch = crate::source::scratch_directory(&context.settings.scratch)?;
-        let private = Private(scratch.join(format!("gobackup-{}", context.nonce)));
+        let memory = crate::memory::directory(&context.settings.memory)?;
+        let private = Private(memory.join(format!("gobackup-{}", context.nonce)));
         let (state, home, tmp) = (work.join("state"), work.join("home"), work.join("tmp"));
         for directory in [&private.0, &state, &home, &tmp] {
             std::fs::create_dir_all(directory).map_err(failed)?;
@@ -381,7 +387,7 @@ fn check_one(
     }
     state::record(context, &target, &archive)?;
     let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    let raw: u64 = content.members.iter().map(super::Member::bytes).sum();
+    let raw: u64 = content.members.iter().map(Member::bytes).sum();
     let sql = family
         .plan
         .databases

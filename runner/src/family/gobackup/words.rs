@@ -1,7 +1,7 @@
 //! What gobackup says while it works: how far it is, with which Database, and why it failed. PURE.
 
 use crate::failure::Failure;
-use crate::source::Ended;
+use crate::process::Ended;
 
 use super::super::process::explain;
 
@@ -32,7 +32,7 @@ const NOISE: &str = "Dump failed";
 
 /// How far it came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(crate) enum Stage {
     /// It dumps, or has not begun.
     #[default]
     Dumping,
@@ -44,7 +44,7 @@ pub(super) enum Stage {
 
 /// Listens to its lines.
 #[derive(Debug, Default)]
-pub(super) struct Listener {
+pub(crate) struct Listener {
     stage: Stage,
     database: Option<String>,
     lines: Vec<String>,
@@ -52,24 +52,24 @@ pub(super) struct Listener {
 
 /// How it ended.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(crate) struct Said {
     /// Status and what it said to standard error.
-    pub(super) ended: Ended,
+    pub(crate) ended: Ended,
     /// How far it came.
-    pub(super) stage: Stage,
+    pub(crate) stage: Stage,
     /// The Database it dumped last.
-    pub(super) database: Option<String>,
+    pub(crate) database: Option<String>,
     lines: Vec<String>,
 }
 
 impl Listener {
     /// How far it is.
-    pub(super) fn stage(&self) -> Stage {
+    pub(crate) fn stage(&self) -> Stage {
         self.stage
     }
 
     /// Takes a line; false if it is empty.
-    pub(super) fn hear(&mut self, line: &str) -> bool {
+    pub(crate) fn hear(&mut self, line: &str) -> bool {
         let text = plain(line);
         if let Some((_, rest)) = text.split_once("=> database |") {
             self.stage = Stage::Dumping;
@@ -90,7 +90,7 @@ impl Listener {
     }
 
     /// The end.
-    pub(super) fn end(self, ended: Ended) -> Said {
+    pub(crate) fn end(self, ended: Ended) -> Said {
         Said {
             ended,
             stage: self.stage,
@@ -102,7 +102,7 @@ impl Listener {
 
 impl Said {
     /// Why it failed, in its words and ours.
-    pub(super) fn failure(&self) -> Failure {
+    pub(crate) fn failure(&self) -> Failure {
         let mut words: Vec<String> = vec![];
         let all = self.lines.iter().chain(&self.ended.messages);
         let telling = all.clone().filter(|line| {

@@ -2,8 +2,8 @@
 
 use std::io::{ErrorKind, Read};
 
-use super::super::dump::redis::crc64;
 use super::{Error, LARGEST, lzf};
+use crate::family::crc64::crc64;
 
 /// Bytes that are asked for at once.
 const CHUNK: usize = 64 * 1024;
@@ -15,7 +15,7 @@ enum Length {
 }
 
 /// The bytes.
-pub(super) struct Input<R> {
+pub(crate) struct Input<R> {
     inner: R,
     buffer: Vec<u8>,
     from: usize,
@@ -27,7 +27,7 @@ pub(super) struct Input<R> {
 }
 
 impl<R: Read> Input<R> {
-    pub(super) fn new(inner: R) -> Self {
+    pub(crate) fn new(inner: R) -> Self {
         Self {
             inner,
             buffer: vec![],
@@ -41,35 +41,35 @@ impl<R: Read> Input<R> {
     }
 
     /// How many were read.
-    pub(super) fn at(&self) -> u64 {
+    pub(crate) fn at(&self) -> u64 {
         self.at
     }
 
     /// CRC-64 of what was read.
-    pub(super) fn sum(&self) -> u64 {
+    pub(crate) fn sum(&self) -> u64 {
         self.sum
     }
 
     /// From here on bytes are counted, and kept if asked.
-    pub(super) fn begin(&mut self, keep: bool) {
+    pub(crate) fn begin(&mut self, keep: bool) {
         self.keeping = keep;
         self.kept = vec![];
         self.passed = 0;
     }
 
     /// What was kept; no more is.
-    pub(super) fn taken(&mut self) -> Vec<u8> {
+    pub(crate) fn taken(&mut self) -> Vec<u8> {
         self.keeping = false;
         std::mem::take(&mut self.kept)
     }
 
     /// How many went by since the beginning.
-    pub(super) fn passed(&self) -> u64 {
+    pub(crate) fn passed(&self) -> u64 {
         self.passed
     }
 
     /// Nothing follows.
-    pub(super) fn is_at_end(&mut self) -> Result<bool, Error> {
+    pub(crate) fn is_at_end(&mut self) -> Result<bool, Error> {
         Ok(self.fill()? == 0)
     }
 
@@ -118,15 +118,15 @@ impl<R: Read> Input<R> {
     }
 
     /// Passes over `n` bytes.
-    pub(super) fn pass(&mut self, n: u64) -> Result<(), Error> {
+    pub(crate) fn pass(&mut self, n: u64) -> Result<(), Error> {
         self.take(n, |_| {})
     }
 
-    pub(super) fn byte(&mut self) -> Result<u8, Error> {
+    pub(crate) fn byte(&mut self) -> Result<u8, Error> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
         let mut bytes = Vec::with_capacity(N);
         let at = self.at;
         self.take(N as u64, |piece| bytes.extend_from_slice(piece))?;
@@ -148,7 +148,7 @@ impl<R: Read> Input<R> {
     }
 
     /// A length or a number that is written as one.
-    pub(super) fn number(&mut self) -> Result<u64, Error> {
+    pub(crate) fn number(&mut self) -> Result<u64, Error> {
         let at = self.at;
         match self.length()? {
             Length::Plain(n) => Ok(n),
@@ -157,7 +157,7 @@ impl<R: Read> Input<R> {
     }
 
     /// Passes over a string.
-    pub(super) fn pass_string(&mut self) -> Result<(), Error> {
+    pub(crate) fn pass_string(&mut self) -> Result<(), Error> {
         let at = self.at;
         match self.length()? {
             Length::Plain(n) => self.pass(n),
@@ -174,7 +174,7 @@ impl<R: Read> Input<R> {
     }
 
     /// Reads a string of at most `most` bytes.
-    pub(super) fn string(&mut self, most: u64) -> Result<Vec<u8>, Error> {
+    pub(crate) fn string(&mut self, most: u64) -> Result<Vec<u8>, Error> {
         let at = self.at;
         let text = |n: i64| n.to_string().into_bytes();
         match self.length()? {

@@ -1,7 +1,7 @@
 //! LZF, in which Redis packs long strings (`lzf_d.c`).
 
 /// Unpacks to `whole` bytes; `None` if it is not that.
-pub(super) fn unpack(packed: &[u8], whole: u64) -> Option<Vec<u8>> {
+pub(crate) fn unpack(packed: &[u8], whole: u64) -> Option<Vec<u8>> {
     let whole = usize::try_from(whole).ok()?;
     let mut out: Vec<u8> = vec![];
     let mut rest = packed;

@@ -13,7 +13,8 @@ mod value;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
-use super::dump::redis::crc64;
+use super::crc64::crc64;
+use super::flaw::{Flaw, broken};
 use input::Input;
 
 /// Bytes a server takes as one argument where `proto-max-bulk-len` is not set.
@@ -23,7 +24,7 @@ const NOTE: u64 = 1 << 16;
 
 /// Why a snapshot can't be read on.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::family) enum Error {
+pub(crate) enum Error {
     /// The bytes did not come.
     #[error("{0}")]
     Io(io::Error),
@@ -49,7 +50,7 @@ impl From<io::Error> for Error {
 
 /// What a snapshot holds, one after the other.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::family) enum Item {
+pub(crate) enum Item {
     /// A key with its value.
     Key(Key),
     /// The code of a library of functions.
@@ -60,24 +61,24 @@ pub(in crate::family) enum Item {
 
 /// A key with its value.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::family) struct Key {
+pub(crate) struct Key {
     /// Number of its database.
-    pub(in crate::family) database: u64,
+    pub(crate) database: u64,
     /// Its name.
-    pub(in crate::family) name: Vec<u8>,
+    pub(crate) name: Vec<u8>,
     /// When it expires, in milliseconds since 1970.
-    pub(in crate::family) expires: Option<u64>,
+    pub(crate) expires: Option<u64>,
     /// Seconds since it was used, where the server evicts by that.
-    pub(in crate::family) idle: Option<u64>,
+    pub(crate) idle: Option<u64>,
     /// How often it was used (logarithm), where the server evicts by that.
-    pub(in crate::family) frequency: Option<u8>,
+    pub(crate) frequency: Option<u8>,
     /// Its type and its value as they stand in the file; empty if values are only passed over.
-    pub(in crate::family) value: Vec<u8>,
+    pub(crate) value: Vec<u8>,
 }
 
 impl Key {
     /// What `RESTORE` takes.
-    pub(in crate::family) fn payload(mut self, version: u16) -> Vec<u8> {
+    pub(crate) fn payload(mut self, version: u16) -> Vec<u8> {
         self.value.extend(version.to_le_bytes());
         let sum = crc64(0, &self.value);
         self.value.extend(sum.to_le_bytes());
@@ -85,7 +86,7 @@ impl Key {
     }
 
     /// It is no more at this moment, in milliseconds since 1970.
-    pub(in crate::family) fn expired(&self, now: u64) -> bool {
+    pub(crate) fn expired(&self, now: u64) -> bool {
         self.expires.is_some_and(|at| at <= now)
     }
 }
@@ -106,7 +107,7 @@ struct Before {
 }
 
 /// Reads a snapshot item by item.
-pub(in crate::family) struct Reader<R> {
+pub(crate) struct Reader<R> {
     input: Input<R>,
     maker: Maker,
     version: u16,
@@ -121,7 +122,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// It is no snapshot.
-    pub(in crate::family) fn new(inner: R, keep: bool) -> Result<Self, Error> {
+    pub(crate) fn new(inner: R, keep: bool) -> Result<Self, Error> {
         let mut input = Input::new(inner);
         let head = input.array::<9>()?;
         let text = String::from_utf8_lossy(&head).into_owned();
@@ -147,13 +148,13 @@ impl<R: Read> Reader<R> {
     }
 
     /// Version of the format.
-    pub(in crate::family) fn version(&self) -> u16 {
+    pub(crate) fn version(&self) -> u16 {
         self.version
     }
 
     /// What the server noted of itself under this name, as far as it has been read: `redis-ver`,
     /// `repl-id`.
-    pub(in crate::family) fn note(&self, name: &str) -> Option<&str> {
+    pub(crate) fn note(&self, name: &str) -> Option<&str> {
         self.notes.get(name).map(String::as_str)
     }
 
@@ -161,7 +162,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// It can't be read on.
-    pub(in crate::family) fn next(&mut self) -> Result<Option<Item>, Error> {
+    pub(crate) fn next(&mut self) -> Result<Option<Item>, Error> {
         let mut before = Before::default();
         while !self.ended {
             let at = self.input.at();
@@ -281,3 +282,22 @@ impl<R: Read> Reader<R> {
 
 #[cfg(test)]
 mod tests;
+
+/// A snapshot is whole: it is read through to its end mark and checksum.
+///
+/// # Errors
+/// It is not, or can't be read.
+pub(crate) fn check(from: &mut dyn Read) -> Result<(), Flaw> {
+    let of = |e: Error| match e {
+        Error::Io(e) => Flaw::from(e),
+        other => broken(format!("can't be read through: {other}")),
+    };
+    let mut reader = Reader::new(from, false).map_err(of)?;
+    loop {
+        match reader.next() {
+            Ok(Some(_)) | Err(Error::TooLarge(_)) => {}
+            Ok(None) => return Ok(()),
+            Err(e) => return Err(of(e)),
+        }
+    }
+}

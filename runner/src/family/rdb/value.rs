@@ -6,12 +6,12 @@ use super::Error;
 use super::input::Input;
 
 /// A value of this type can be passed over.
-pub(super) fn known(kind: u8) -> bool {
+pub(crate) fn known(kind: u8) -> bool {
     matches!(kind, 0..=5 | 7 | 9..=25)
 }
 
 /// Passes over a value. Types above 21 differ between the two makers.
-pub(super) fn pass<R: Read>(input: &mut Input<R>, kind: u8, valkey: bool) -> Result<(), Error> {
+pub(crate) fn pass<R: Read>(input: &mut Input<R>, kind: u8, valkey: bool) -> Result<(), Error> {
     let at = input.at();
     match kind {
         // A string; and what is written as one: zipmap, ziplist, intset, listpack.
@@ -113,7 +113,7 @@ fn stream<R: Read>(input: &mut Input<R>, version: u8) -> Result<(), Error> {
 }
 
 /// What a module wrote, up to its end mark.
-pub(super) fn pass_module<R: Read>(input: &mut Input<R>) -> Result<(), Error> {
+pub(crate) fn pass_module<R: Read>(input: &mut Input<R>) -> Result<(), Error> {
     loop {
         let at = input.at();
         match input.number()? {
@@ -128,7 +128,7 @@ pub(super) fn pass_module<R: Read>(input: &mut Input<R>) -> Result<(), Error> {
 }
 
 /// Nine characters of six bits each; the lowest ten bits are a version.
-pub(super) fn module_name(id: u64) -> String {
+pub(crate) fn module_name(id: u64) -> String {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     (0..9)
         .rev()

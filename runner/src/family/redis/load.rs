@@ -17,26 +17,26 @@ const MINUTES: usize = 24 * 60;
 
 /// What a snapshot holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::family) struct Survey {
+pub(crate) struct Survey {
     /// Version of its format.
-    pub(in crate::family) version: u16,
+    pub(crate) version: u16,
     /// Keys by database.
-    pub(in crate::family) keys: BTreeMap<u64, u64>,
+    pub(crate) keys: BTreeMap<u64, u64>,
     /// Those of them that have expired at the moment given.
-    pub(in crate::family) expired: BTreeMap<u64, u64>,
+    pub(crate) expired: BTreeMap<u64, u64>,
     /// Libraries of functions.
-    pub(in crate::family) functions: u64,
+    pub(crate) functions: u64,
     /// Modules with data beside keys.
-    pub(in crate::family) modules: BTreeSet<String>,
+    pub(crate) modules: BTreeSet<String>,
     /// Replication id of the server it came from, where it is known.
-    pub(in crate::family) replication_id: Option<String>,
+    pub(crate) replication_id: Option<String>,
     /// What the server called its version.
-    pub(in crate::family) made_by: Option<String>,
+    pub(crate) made_by: Option<String>,
 }
 
 impl Survey {
     /// Keys that are not expired, by database; those without any are left out.
-    pub(in crate::family) fn living(&self) -> BTreeMap<u64, u64> {
+    pub(crate) fn living(&self) -> BTreeMap<u64, u64> {
         let expired = |database| self.expired.get(database).copied().unwrap_or(0);
         let living = self.keys.iter().map(|(d, n)| (*d, n - expired(d)));
         living.filter(|(_, n)| *n > 0).collect()
@@ -47,7 +47,7 @@ impl Survey {
 ///
 /// # Errors
 /// It is none, or not whole, or holds what can't be restored.
-pub(in crate::family) fn survey(snapshot: impl Read, now: u64) -> Result<Survey, Error> {
+pub(crate) fn survey(snapshot: impl Read, now: u64) -> Result<Survey, Error> {
     let mut reader = Reader::new(snapshot, false)?;
     let mut found = Survey::default();
     while let Some(item) = reader.next()? {
@@ -74,17 +74,17 @@ pub(in crate::family) fn survey(snapshot: impl Read, now: u64) -> Result<Survey,
 
 /// What was loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::family) struct Loaded {
+pub(crate) struct Loaded {
     /// Keys by database.
-    pub(in crate::family) keys: BTreeMap<u64, u64>,
+    pub(crate) keys: BTreeMap<u64, u64>,
     /// Those of them that will expire some time later than a day from now, or never.
     lasting: BTreeMap<u64, u64>,
     /// Those that expire sooner, by the minute.
     passing: BTreeMap<u64, Vec<u64>>,
     /// Keys that had expired, and were left out.
-    pub(in crate::family) expired: u64,
+    pub(crate) expired: u64,
     /// Libraries of functions.
-    pub(in crate::family) functions: u64,
+    pub(crate) functions: u64,
 }
 
 impl Loaded {
@@ -107,7 +107,7 @@ impl Loaded {
     }
 
     /// Keys that must be there still, `minutes` after the beginning.
-    pub(in crate::family) fn at_least(&self, database: u64, minutes: u64) -> u64 {
+    pub(crate) fn at_least(&self, database: u64, minutes: u64) -> u64 {
         let lasting = self.lasting.get(&database).copied().unwrap_or(0);
         // The server's clock may be ahead of ours by a minute.
         let gone = usize::try_from(minutes)
@@ -118,14 +118,14 @@ impl Loaded {
     }
 
     /// All keys.
-    pub(in crate::family) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.keys.values().sum()
     }
 }
 
 /// Why a snapshot is not loaded to its end.
 #[derive(Debug)]
-pub(in crate::family) enum Stop {
+pub(crate) enum Stop {
     /// It can't be read.
     Snapshot(Error),
     /// The server refuses it, or is lost.
@@ -149,7 +149,7 @@ impl From<Failure> for Stop {
 ///
 /// # Errors
 /// The snapshot can't be read, or the server refuses a key; those before it are loaded.
-pub(in crate::family) fn load(
+pub(crate) fn load(
     server: &mut Server<'_>,
     snapshot: impl Read,
     replace: bool,

@@ -13,8 +13,8 @@ use crds::parts::TlsMode;
 use crate::context::Context;
 use crate::failure::Failure;
 
-pub(super) use load::{Loaded, Stop, Survey, load, survey};
-pub(super) use resp::Reply;
+pub(crate) use load::{Loaded, Stop, Survey, load, survey};
+pub(crate) use resp::Reply;
 
 use resp::{Duplex, Wire};
 
@@ -27,26 +27,26 @@ const WAKE: Duration = Duration::from_secs(1);
 
 /// Where a server is, and who logs in.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Address<'a> {
+pub(crate) struct Address<'a> {
     /// Host name or address.
-    pub(super) host: &'a str,
+    pub(crate) host: &'a str,
     /// TCP port; 6379 if unset.
-    pub(super) port: Option<u16>,
+    pub(crate) port: Option<u16>,
     /// Unix socket, instead of host and port.
-    pub(super) socket: Option<&'a str>,
+    pub(crate) socket: Option<&'a str>,
     /// User name; `default` is who logs in by password alone.
-    pub(super) username: &'a str,
+    pub(crate) username: &'a str,
     /// Password; nobody logs in if it is empty and the user is `default`.
-    pub(super) password: &'a str,
+    pub(crate) password: &'a str,
     /// Transport security. Preferred is none, as nothing is negotiated.
-    pub(super) tls: TlsMode,
+    pub(crate) tls: TlsMode,
     /// File with the authority's certificate.
-    pub(super) authority: Option<&'a str>,
+    pub(crate) authority: Option<&'a str>,
 }
 
 impl Address<'_> {
     /// `cache:6379`, or the socket.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self.socket {
             Some(socket) => socket.to_owned(),
             None => format!("{}:{}", self.host, self.port.unwrap_or(PORT)),
@@ -55,7 +55,7 @@ impl Address<'_> {
 }
 
 /// A connection to a server, logged in.
-pub(super) struct Server<'a> {
+pub(crate) struct Server<'a> {
     wire: Wire<'a>,
     context: &'a Context,
     /// `INFO`, by its names.
@@ -67,7 +67,7 @@ impl<'a> Server<'a> {
     ///
     /// # Errors
     /// It can't be reached, refuses the login, or is none that snapshots can be loaded into.
-    pub(super) fn connect(context: &'a Context, address: &Address<'_>) -> Result<Self, Failure> {
+    pub(crate) fn connect(context: &'a Context, address: &Address<'_>) -> Result<Self, Failure> {
         let wire = Wire::new(context, stream(address)?);
         let mut server = Self {
             wire,
@@ -118,7 +118,7 @@ impl<'a> Server<'a> {
     }
 
     /// A line of `INFO`.
-    pub(super) fn fact(&self, name: &str) -> Option<&str> {
+    pub(crate) fn fact(&self, name: &str) -> Option<&str> {
         let found = self.info.iter().find(|(n, _)| n == name);
         found.map(|(_, value)| value.as_str())
     }
@@ -127,7 +127,7 @@ impl<'a> Server<'a> {
     ///
     /// # Errors
     /// The server refuses it, or is lost.
-    pub(super) fn ask(&mut self, words: &[&[u8]], what: &str) -> Result<Reply, Failure> {
+    pub(crate) fn ask(&mut self, words: &[&[u8]], what: &str) -> Result<Reply, Failure> {
         self.wire.send(words)?;
         match self.wire.reply()? {
             Reply::Error(said) => Err(refused(&self.context.scrub.clean(&said), what)),
@@ -139,7 +139,7 @@ impl<'a> Server<'a> {
     ///
     /// # Errors
     /// There is none of that number.
-    pub(super) fn keys(&mut self, database: u64) -> Result<u64, Failure> {
+    pub(crate) fn keys(&mut self, database: u64) -> Result<u64, Failure> {
         let number = database.to_string();
         let what = format!("database {database}");
         self.ask(&[b"SELECT", number.as_bytes()], &what)?;
@@ -156,7 +156,7 @@ impl<'a> Server<'a> {
     ///
     /// # Errors
     /// The server knows none.
-    pub(super) fn has_functions(&mut self) -> Result<bool, Failure> {
+    pub(crate) fn has_functions(&mut self) -> Result<bool, Failure> {
         let list = self.ask(&[b"FUNCTION", b"LIST"], "FUNCTION LIST")?;
         Ok(!matches!(list, Reply::List(found) if found.is_empty()))
     }

@@ -18,12 +18,12 @@ const MOST: usize = 100_000;
 const DEEPEST: usize = 8;
 
 /// Both ways of a connection.
-pub(super) trait Duplex: Read + Write + Send {}
+pub(crate) trait Duplex: Read + Write + Send {}
 impl<T: Read + Write + Send> Duplex for T {}
 
 /// What a server says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::family) enum Reply {
+pub(crate) enum Reply {
     /// A short text.
     Status(String),
     /// A refusal, in the server's words.
@@ -37,7 +37,7 @@ pub(in crate::family) enum Reply {
 }
 
 /// A connection.
-pub(super) struct Wire<'a> {
+pub(crate) struct Wire<'a> {
     context: &'a Context,
     stream: Box<dyn Duplex>,
     out: Vec<u8>,
@@ -46,7 +46,7 @@ pub(super) struct Wire<'a> {
 }
 
 impl<'a> Wire<'a> {
-    pub(super) fn new(context: &'a Context, stream: Box<dyn Duplex>) -> Self {
+    pub(crate) fn new(context: &'a Context, stream: Box<dyn Duplex>) -> Self {
         Self {
             context,
             stream,
@@ -57,7 +57,7 @@ impl<'a> Wire<'a> {
     }
 
     /// Sends a command, now or a little later.
-    pub(super) fn send(&mut self, words: &[&[u8]]) -> Result<(), Failure> {
+    pub(crate) fn send(&mut self, words: &[&[u8]]) -> Result<(), Failure> {
         self.out
             .extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
         for word in words {
@@ -113,7 +113,7 @@ impl<'a> Wire<'a> {
     }
 
     /// The next reply.
-    pub(super) fn reply(&mut self) -> Result<Reply, Failure> {
+    pub(crate) fn reply(&mut self) -> Result<Reply, Failure> {
         self.flush()?;
         self.read_reply(0)
     }

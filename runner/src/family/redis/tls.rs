@@ -18,7 +18,7 @@ use crate::trust::Lenient;
 ///
 /// # Errors
 /// The authority's file can't be used, or the host is no name.
-pub(super) fn client(
+pub(crate) fn client(
     mode: TlsMode,
     authority: Option<&str>,
     host: &str,

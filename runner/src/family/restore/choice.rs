@@ -2,13 +2,13 @@
 
 use crds::plan::Engine;
 
+use super::super::job::StoredDump;
 use super::super::state::{FileRecord, Record};
 use crate::failure::Failure;
-use crate::manifest::ServerIdentity;
 
 /// What can be loaded over the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Server {
+pub(crate) enum Server {
     /// MySQL and MariaDB.
     Mysql,
     /// PostgreSQL.
@@ -17,41 +17,13 @@ pub(super) enum Server {
     Redis,
 }
 
-/// A dump that is restored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Dump {
-    /// Path in the archive.
-    pub(super) path: String,
-    /// The engine, as gobackup names it.
-    pub(super) engine: String,
-    /// Name of the Database.
-    pub(super) database: String,
-    /// Name of the database on the server, by the file's name; for files, their path within the dump.
-    pub(super) schema: String,
-    /// Bytes.
-    pub(super) bytes: u64,
-    /// SHA-256.
-    pub(super) sha256: String,
-    /// What its server calls itself.
-    pub(super) server: ServerIdentity,
-    /// Arguments it was made with, where they are on record.
-    pub(super) arguments: Vec<String>,
-}
-
-impl Dump {
-    /// `postgresql/maindb`.
-    pub(super) fn name(&self) -> String {
-        format!("{}/{}", self.engine, self.database)
-    }
-}
-
 /// What is restored, and what stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Chosen {
-    pub(super) server: Server,
-    pub(super) dumps: Vec<Dump>,
+pub(crate) struct Chosen {
+    pub(crate) server: Server,
+    pub(crate) dumps: Vec<StoredDump>,
     /// A sentence for each dump that is not restored though no name was asked for.
-    pub(super) left: Vec<String>,
+    pub(crate) left: Vec<String>,
 }
 
 /// A file of the archive, by gobackup's tree `<model>/<type>/<database>/<file>`; etcd has
@@ -77,7 +49,7 @@ impl<'a> Item<'a> {
     }
 
     /// The dump and what takes it, or how it is restored by hand.
-    fn fits(&self) -> Result<(Server, Dump), &'static str> {
+    fn fits(&self) -> Result<(Server, StoredDump), &'static str> {
         let file = self.record.path.rsplit('/').next().unwrap_or_default();
         let engine = Engine::parse(self.engine).ok_or("by the tool of its type")?;
         let server = match engine {
@@ -102,8 +74,8 @@ impl<'a> Item<'a> {
         Ok((server, self.dump(schema.to_owned())))
     }
 
-    fn dump(&self, schema: String) -> Dump {
-        Dump {
+    fn dump(&self, schema: String) -> StoredDump {
+        StoredDump {
             path: self.record.path.clone(),
             engine: self.engine.to_owned(),
             database: self.database.to_owned(),
@@ -139,7 +111,7 @@ impl<'a> Item<'a> {
 ///
 /// # Errors
 /// There is none of that name, or several.
-pub(super) fn files(record: &Record, wanted: Option<&str>) -> Result<Vec<Dump>, Failure> {
+pub(crate) fn files(record: &Record, wanted: Option<&str>) -> Result<Vec<StoredDump>, Failure> {
     let items = items(record);
     let named: Vec<&Item<'_>> = items
         .iter()
@@ -164,7 +136,7 @@ pub(super) fn files(record: &Record, wanted: Option<&str>) -> Result<Vec<Dump>, 
 ///
 /// # Errors
 /// There is none of that name, it is restored by hand, or one server can't take all.
-pub(super) fn choose(
+pub(crate) fn choose(
     record: &Record,
     wanted: Option<&str>,
     to: Option<&str>,
@@ -184,7 +156,7 @@ pub(super) fn choose(
         return Err(none(record, &items, wanted, &by_hand));
     };
     // The databases of SQL servers came first: to who names none, Redis is another server.
-    let redis = |(server, _): &(Server, Dump)| *server == Server::Redis;
+    let redis = |(server, _): &(Server, StoredDump)| *server == Server::Redis;
     let mixed = dumps.iter().any(redis) && !dumps.iter().all(redis);
     let (others, dumps): (Vec<_>, Vec<_>) = dumps.into_iter().partition(|d| mixed && redis(d));
     by_hand.extend(others.iter().map(|(_, dump)| {
@@ -209,7 +181,7 @@ pub(super) fn choose(
             names.join(", ")
         )));
     }
-    let dumps: Vec<Dump> = dumps.into_iter().map(|(_, dump)| dump).collect();
+    let dumps: Vec<StoredDump> = dumps.into_iter().map(|(_, dump)| dump).collect();
     if let (Some(to), [_, _, ..]) = (to, &dumps[..]) {
         return Err(choice(format!(
             "{} holds {}: only one of them can be restored as {to}; name it with spec.from.database (--from-database)",

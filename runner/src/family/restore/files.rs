@@ -14,10 +14,8 @@ use rustix::fs::{Access, access};
 use crate::failure::Failure;
 use crate::report::Ticker;
 
-use super::super::fetch;
-use super::super::process::Program;
-use super::choice::Dump;
-use super::{Hashed, Job};
+use super::super::etcd_member;
+use super::super::job::{Hashed, Job, StoredDump, damaged};
 
 /// What a filesystem puts into its root itself.
 const OF_THE_FILESYSTEM: &str = "lost+found";
@@ -26,14 +24,18 @@ const OF_THE_FILESYSTEM: &str = "lost+found";
 ///
 /// # Errors
 /// The archive differs from its record, the target is not free, or can't be written.
-pub(super) fn restore(job: &Job<'_>, target: &Path) -> Result<(), Failure> {
+pub(crate) fn restore(job: &Job<'_>, target: &Path) -> Result<(), Failure> {
     let etcd = job.dumps.iter().any(|d| d.engine == "etcd");
     for dump in job.dumps {
         below(Path::new(""), dump)?;
     }
     job.check(&mut |_, _| {})?;
     job.context.reporter.phase("Connecting");
-    let tool = if etcd { Some(tool(job)?) } else { None };
+    let tool = if etcd {
+        Some(etcd_member::tool(job)?)
+    } else {
+        None
+    };
     let held = look(target)?;
     if let (Some(one), false) = (held.first(), job.options.overwrite) {
         return Err(Failure::occupied(
@@ -79,7 +81,7 @@ pub(super) fn restore(job: &Job<'_>, target: &Path) -> Result<(), Failure> {
     };
     write(job, &written, etcd)?;
     if let Some(tool) = tool {
-        what.push_str(&member(job, &tool, &written, &stage.fresh())?);
+        what.push_str(&etcd_member::make(job, &tool, &written, &stage.fresh())?);
     }
     sync(&stage.fresh())?;
     job.context.check()?;
@@ -89,7 +91,7 @@ pub(super) fn restore(job: &Job<'_>, target: &Path) -> Result<(), Failure> {
 }
 
 /// Where a dump's file is to be below `root`.
-fn below(root: &Path, dump: &Dump) -> Result<PathBuf, Failure> {
+fn below(root: &Path, dump: &StoredDump) -> Result<PathBuf, Failure> {
     let path = Path::new(&dump.schema);
     let plain = path.components().all(|c| matches!(c, Component::Normal(_)));
     if plain && !dump.schema.is_empty() {
@@ -132,7 +134,7 @@ fn look(target: &Path) -> Result<Vec<String>, Failure> {
 
 /// Writes the chosen dumps, and reads back what stands there. A single file of etcd is `to` itself.
 fn write(job: &Job<'_>, to: &Path, single: bool) -> Result<(), Failure> {
-    let place = |dump: &Dump| {
+    let place = |dump: &StoredDump| {
         if single {
             Ok(to.to_owned())
         } else {
@@ -157,7 +159,7 @@ fn write(job: &Job<'_>, to: &Path, single: bool) -> Result<(), Failure> {
                 Ok(0) => break,
                 Ok(n) => n,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                Err(e) => return Err(fetch::damaged(job.key(), e)),
+                Err(e) => return Err(damaged(job.key(), e)),
             };
             file.write_all(&buffer[..n])
                 .map_err(|e| refused(&path, &e))?;
@@ -183,7 +185,7 @@ fn write(job: &Job<'_>, to: &Path, single: bool) -> Result<(), Failure> {
 }
 
 /// What stands in the file is the dump.
-fn holds(job: &Job<'_>, path: &Path, dump: &Dump) -> Result<bool, Failure> {
+fn holds(job: &Job<'_>, path: &Path, dump: &StoredDump) -> Result<bool, Failure> {
     let mut file = File::open(path).map_err(|e| refused(path, &e))?;
     let mut hashed = Hashed::new(job.context, &mut file);
     let read = io::copy(&mut hashed, &mut io::sink());
@@ -191,65 +193,6 @@ fn holds(job: &Job<'_>, path: &Path, dump: &Dump) -> Result<bool, Failure> {
     job.context.check()?;
     read.map_err(|e| refused(path, &e))?;
     Ok(hashed.is(dump))
-}
-
-/// The program that makes a data directory: `etcdutl`, before 3.5 `etcdctl`.
-fn tool(job: &Job<'_>) -> Result<PathBuf, Failure> {
-    let found = Program::find(job.context, "etcdutl");
-    found.or_else(|_| Program::find(job.context, "etcdctl"))
-}
-
-/// Makes the data directory of a new member; says at which revision it is.
-fn member(job: &Job<'_>, tool: &Path, snapshot: &Path, data: &Path) -> Result<String, Failure> {
-    let run = |args: Vec<String>| {
-        let mut program = Program::new(tool.to_owned(), args);
-        program.env = vec![("ETCDCTL_API".to_owned(), "3".to_owned())];
-        let (output, ended) = program.run(job.context, "")?;
-        job.context.check()?;
-        if ended.good() {
-            return Ok(output);
-        }
-        Err(Failure::source(
-            "RestoreFailed",
-            format!(
-                "{} ended with {}: {}: check spec.to.etcd and the room on the volume",
-                program.name(),
-                ended.status_text(),
-                ended.messages.join(" / ")
-            ),
-        ))
-    };
-    let text = |path: &Path| path.display().to_string();
-    let words = |word: &str| vec!["snapshot".to_owned(), word.to_owned(), text(snapshot)];
-    let mut args = words("restore");
-    args.push(format!("--data-dir={}", text(data)));
-    let etcd = &job.options.etcd;
-    for (flag, value) in [
-        ("name", &etcd.name),
-        ("initial-cluster", &etcd.initial_cluster),
-        ("initial-cluster-token", &etcd.initial_cluster_token),
-        (
-            "initial-advertise-peer-urls",
-            &etcd.initial_advertise_peer_urls,
-        ),
-    ] {
-        args.extend(value.as_ref().map(|value| format!("--{flag}={value}")));
-    }
-    run(args)?;
-    for made in ["member/snap/db", "member/wal"] {
-        if !data.join(made).exists() {
-            return Err(incomplete(&format!(
-                "the tool ended well and made no {made}; what the target held is untouched"
-            )));
-        }
-    }
-    let mut args = words("status");
-    args.push("--write-out=json".to_owned());
-    let status: serde_json::Value = serde_json::from_slice(&run(args)?).unwrap_or_default();
-    Ok(match status["revision"].as_u64() {
-        Some(revision) => format!(" at revision {revision}"),
-        None => String::new(),
-    })
 }
 
 /// Where all is made, within the target so that it is on the same volume.

@@ -6,12 +6,11 @@ use crate::restore::target::{DefinersWish, Plan, Target};
 use crate::settings::Source;
 use crate::sql::{Found, Script, Wish};
 
-use super::Job;
-use super::choice::Dump;
+use super::super::job::{Job, StoredDump};
 
 /// A dump on its first way through.
 struct Seen<'a> {
-    dump: &'a Dump,
+    dump: &'a StoredDump,
     wish: Wish,
     script: Script,
     reader: DumpReader,
@@ -21,7 +20,7 @@ struct Seen<'a> {
 ///
 /// # Errors
 /// As the module above.
-pub(super) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
+pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
     let definers = DefinersWish {
         choice: job.options.definers,
         definer: job.options.definer.clone(),
@@ -96,7 +95,7 @@ pub(super) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
 
 fn plan<'a>(
     job: &Job<'_>,
-    dump: &'a Dump,
+    dump: &'a StoredDump,
     mut wish: Wish,
     (summary, found): (Summary, Result<Found, String>),
 ) -> Result<(Plan<'a>, Summary), Failure> {

@@ -10,18 +10,16 @@ use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
+use crate::process::Ended;
 use crate::report::Ticker;
 use crate::settings::Source;
-use crate::source::Ended;
 use crate::verify::hex;
 
 use super::super::dump::postgresql::{directory_of, environment, passfile, quoted};
-use super::super::dump::{PrivateFile, private_file};
-use super::super::fetch;
+use super::super::job::{Job, StoredDump, damaged};
 use super::super::process::Program;
 use super::super::script::Script;
-use super::Job;
-use super::choice::Dump;
+use crate::memory::PrivateFile;
 
 mod script;
 
@@ -62,14 +60,14 @@ struct Held {
 ///
 /// # Errors
 /// As the module above.
-pub(super) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
+pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
     if job.options.definers.is_some() || job.options.definer.is_some() {
         return Err(Failure::settings(
             "spec.definers (--definers) goes with dumps of MySQL and MariaDB: in PostgreSQL the roles that own things are part of the dump",
         ));
     }
     let mut scripts: Vec<Script> = job.dumps.iter().map(|_| Script::default()).collect();
-    let to = |dump: &Dump| {
+    let to = |dump: &StoredDump| {
         job.options
             .database
             .clone()
@@ -146,7 +144,7 @@ pub(super) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
     Ok(())
 }
 
-fn readable(job: &Job<'_>, dump: &Dump, script: &Script) -> Result<(), Failure> {
+fn readable(job: &Job<'_>, dump: &StoredDump, script: &Script) -> Result<(), Failure> {
     if !script.is_text() {
         return Err(Failure::settings(format!(
             "{} was dumped in a format of pg_dump's own (its args say so) and is restored by hand, with pg_restore: spec.to.volume (--to-volume) puts {} on a volume, `kubectl backup download` brings the tar that holds it",
@@ -164,7 +162,7 @@ fn readable(job: &Job<'_>, dump: &Dump, script: &Script) -> Result<(), Failure> 
 }
 
 /// It can be loaded in one transaction.
-fn whole(dump: &Dump, script: &script::Script) -> Result<(), Failure> {
+fn whole(dump: &StoredDump, script: &script::Script) -> Result<(), Failure> {
     if script.refusals().is_empty() {
         return Ok(());
     }
@@ -193,13 +191,13 @@ impl<'a> Server<'a> {
         Ok(Self {
             job,
             target,
-            port: job.family.target_port.unwrap_or(PORT),
-            passfile: private_file(job.context, "restore-pgpass", &content)?,
+            port: job.port.unwrap_or(PORT),
+            passfile: job.context.private_file("restore-pgpass", &content)?,
         })
     }
 
     /// Name of the database a dump goes into.
-    fn database<'b>(&'b self, dump: &'b Dump) -> &'b str {
+    fn database<'b>(&'b self, dump: &'b StoredDump) -> &'b str {
         let to = self.job.options.database.as_deref();
         to.filter(|to| !to.is_empty()).unwrap_or(&dump.schema)
     }
@@ -281,7 +279,7 @@ impl<'a> Server<'a> {
     /// Loads one dump, in one transaction. `alone`: it sets sequences it does not make.
     fn load(
         &self,
-        dump: &Dump,
+        dump: &StoredDump,
         held: &Held,
         (entry, alone): (&mut dyn Read, bool),
     ) -> Result<(), Failure> {
@@ -379,7 +377,7 @@ impl<'a> Server<'a> {
     /// Sends it all; true if all was taken. A client that stops reading tells why itself.
     fn send(
         &self,
-        dump: &Dump,
+        dump: &StoredDump,
         entry: &mut dyn Read,
         input: &mut impl Write,
     ) -> Result<bool, Failure> {
@@ -400,7 +398,7 @@ impl<'a> Server<'a> {
                 Ok(0) => break,
                 Ok(n) => n,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                Err(e) => return Err(fetch::damaged(self.job.key(), e)),
+                Err(e) => return Err(damaged(self.job.key(), e)),
             };
             context.check()?;
             hash.update(&buffer[..n]);

@@ -6,16 +6,15 @@ use crate::failure::Failure;
 use crate::report::Ticker;
 use crate::settings::Source;
 
-use super::super::fetch;
+use super::super::job::{Hashed, Job, damaged};
 use super::super::rdb::Error;
 use super::super::redis::{self as target, Address, Loaded, Stop, Survey};
-use super::{Hashed, Job};
 
 /// Restores.
 ///
 /// # Errors
 /// As the module above.
-pub(super) fn restore(job: &Job<'_>, source: &Source) -> Result<(), Failure> {
+pub(crate) fn restore(job: &Job<'_>, source: &Source) -> Result<(), Failure> {
     if let Some(to) = &job.options.database {
         return Err(Failure::settings(format!(
             "spec.to.database (--database) {to}: databases of Redis are numbers, and keys go into those they were in; leave it out"
@@ -35,7 +34,7 @@ pub(super) fn restore(job: &Job<'_>, source: &Source) -> Result<(), Failure> {
     job.context.reporter.phase("Connecting");
     let address = Address {
         host: &source.host,
-        port: job.family.target_port,
+        port: job.port,
         socket: source.socket.as_deref(),
         username: &source.username,
         password: source.password.expose_secret(),
@@ -199,7 +198,7 @@ fn incomplete(text: &str) -> Failure {
 fn unreadable(job: &Job<'_>, e: Error) -> Failure {
     let name = job.dumps.first().map(|d| d.name()).unwrap_or_default();
     match e {
-        Error::Io(e) => fetch::damaged(job.key(), e),
+        Error::Io(e) => damaged(job.key(), e),
         e @ (Error::Cut(_) | Error::Bad(..)) => Failure::verification(
             "IncompleteDump",
             format!("{name} of {} is no whole snapshot: {e}", job.key()),

@@ -3,21 +3,21 @@
 
 use serde_json::Value;
 
+use super::super::check::{RestoreCheck, find};
 use super::super::process::Program;
-use super::server::Home;
-use super::{Trial, find};
+use super::super::scratch::Home;
 use crate::failure::Failure;
 
-pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
+pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
     // etcdctl has it before 3.6, etcdutl since 3.5.
-    let program = find(trial.context, &["etcdutl", "etcdctl"])
-        .ok_or_else(|| trial.lacks("etcdutl or etcdctl", "etcd"))?;
-    let home = Home::new(trial.area, "etcd", false)?;
-    let (snapshot, data) = (trial.dump.file.display(), home.path.join("data"));
+    let program = find(check.context, &["etcdutl", "etcdctl"])
+        .ok_or_else(|| check.lacks("etcdutl or etcdctl", "etcd"))?;
+    let home = Home::new(check.area, "etcd", false)?;
+    let (snapshot, data) = (check.dump.file.display(), home.path.join("data"));
     let call = |words: &[&str]| {
         let mut program = Program::new(program.clone(), words.iter().copied());
         program.env = vec![("ETCDCTL_API".to_owned(), "3".to_owned())];
-        program.run(trial.context, "")
+        program.run(check.context, "")
     };
     let directory = format!("--data-dir={}", data.display());
     let (_, ended) = call(&["snapshot", "restore", &snapshot.to_string(), &directory])?;
@@ -30,9 +30,9 @@ pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
         );
         return Err(
             if said.contains("no space left") || said.contains("unknown command") {
-                trial.unproven(&text, "give spec.job.verify.volume more space, or set spec.job.clientImage to an image with etcdutl")
+                check.unproven(&text, "give spec.job.verify.volume more space, or set spec.job.clientImage to an image with etcdutl")
             } else {
-                trial.bad(&text)
+                check.bad(&text)
             },
         );
     }
@@ -53,7 +53,7 @@ pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
             "RestoreDiffers",
             format!(
                 "a restore of {} differs: it is of revision {restored} instead of {revision}",
-                trial.what()
+                check.what()
             ),
         ));
     }

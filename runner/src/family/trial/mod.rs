@@ -3,44 +3,40 @@
 //! compared with what the record or the dump says. It passes if every dump was restored and is equal;
 //! one that can't be restored here proves nothing, and is named with what would have it restored.
 
-mod etcd;
-mod mysql;
-mod postgresql;
-mod redis;
-mod server;
+pub(crate) mod etcd;
+pub(crate) mod mysql;
+pub(crate) mod postgresql;
+pub(crate) mod redis;
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use crds::gobackup::verify::unproven;
-use crds::plan::{Database, Engine};
+use crds::plan::Engine;
 use crds::report::exit;
-use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 
-use super::actions::Found;
+use super::check::{Kept, RestoreCheck, drain, not_verified};
+use super::databases;
 use super::fetch;
-use super::holds::Holds;
+use super::found::Found;
+use super::job::damaged;
 use super::open;
-use super::process::Program;
+use super::scratch::{Area, no_room};
 use super::state::FileRecord;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Ticker;
-use crate::scratch;
 use crate::settings::plan::Family;
 use crate::verify::hex;
-
-/// Field of the spec that gives scratch servers room.
-const VOLUME: &str = "spec.job.verify.volume";
 
 /// Restores every dump of an archive, and compares; gives what was compared.
 ///
 /// # Errors
 /// A dump does not load or differs; or one could not be restored here, so that nothing is proven.
-pub(super) fn verify(context: &Context, family: &Family, found: &Found) -> Result<String, Failure> {
+pub(crate) fn verify(context: &Context, family: &Family, found: &Found) -> Result<String, Failure> {
     context.reporter.phase("Verifying");
     let key = &found.record.key;
     if context.settings.identity_file.is_none()
@@ -57,15 +53,15 @@ pub(super) fn verify(context: &Context, family: &Family, found: &Found) -> Resul
     for dump in dumps {
         context.check()?;
         let name = dump.name();
-        tracing::info!(event = "trial", dump = name);
-        let trial = Trial {
+        tracing::info!(event = "restoreCheck", dump = name);
+        let check = RestoreCheck {
             context,
-            family,
+            databases: &family.plan.databases,
             area: &area,
             dump: &dump,
             key,
         };
-        match trial.run() {
+        match databases::check(&check) {
             Ok(text) => good.push(format!("{name}: {text}")),
             // What a cancelled run breaks is no fault of the archive.
             Err(e) if e.exit_code == exit::VERIFICATION => {
@@ -110,95 +106,6 @@ fn locked(key: &str, failure: Failure) -> Failure {
     failure
 }
 
-fn not_verified(message: String) -> Failure {
-    Failure::new(exit::SETTINGS, "NotVerifiable", message)
-}
-
-/// A directory of this verification alone; gone with it.
-struct Area {
-    path: PathBuf,
-}
-
-impl Area {
-    fn new(context: &Context) -> Result<Self, Failure> {
-        let path = scratch::root().join(format!("archive-{}", context.nonce));
-        std::fs::create_dir(&path).map_err(|e| no_room(&path, &e))?;
-        Ok(Self { path })
-    }
-}
-
-impl Drop for Area {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.path);
-    }
-}
-
-fn no_room(path: &Path, error: &io::Error) -> Failure {
-    Failure::other(
-        "ScratchFailed",
-        format!(
-            "{} can't be written: {error}; give {VOLUME} more space",
-            path.display()
-        ),
-    )
-}
-
-/// A dump that was taken out of the archive.
-struct Kept {
-    engine: Engine,
-    /// Name of the Database.
-    database: String,
-    /// Name of its file.
-    base: String,
-    /// Where it is.
-    file: PathBuf,
-    /// It is compressed by zstd there.
-    compressed: bool,
-    /// What its record says it held when it was made.
-    holds: Option<Box<Holds>>,
-}
-
-impl Kept {
-    /// `postgresql/maindb`.
-    fn name(&self) -> String {
-        format!("{}/{}", self.engine.as_str(), self.database)
-    }
-
-    /// Its bytes.
-    fn open(&self) -> Result<Box<dyn Read + Send>, Failure> {
-        let opened = File::open(&self.file).and_then(|file| {
-            if self.compressed {
-                Ok(Box::new(zstd::Decoder::new(file)?) as Box<dyn Read + Send>)
-            } else {
-                Ok(Box::new(BufReader::with_capacity(256 * 1024, file)) as Box<dyn Read + Send>)
-            }
-        });
-        opened.map_err(|e| no_room(&self.file, &e))
-    }
-
-    /// Reads all of it.
-    fn read(&self, context: &Context, mut each: impl FnMut(&[u8])) -> Result<(), Failure> {
-        drain(context, &mut self.open()?, &mut each).map_err(|e| no_room(&self.file, &e))?;
-        context.check()
-    }
-}
-
-/// Reads to the end, or until the run is cancelled.
-fn drain(context: &Context, from: &mut dyn Read, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-    let mut buffer = vec![0; 256 * 1024];
-    loop {
-        match from.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(n) => each(&buffer[..n]),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-        if context.check().is_err() {
-            return Ok(());
-        }
-    }
-}
-
 /// Takes the dumps out of the archive, in one pass, so that no storage waits for a server; and says
 /// which can't be restored here.
 fn fetch_all(
@@ -208,7 +115,7 @@ fn fetch_all(
     area: &Area,
 ) -> Result<(Vec<Kept>, Vec<String>), Failure> {
     let record = &found.record;
-    let broken = |e| fetch::damaged(&record.key, e);
+    let broken = |e| damaged(&record.key, e);
     let tar = fetch::open(context, family, found)?;
     let mut archive = tar::Archive::new(tar);
     let (mut dumps, mut left) = (vec![], vec![]);
@@ -291,7 +198,7 @@ fn keep(
             written = into.write(chunk);
         }
     })
-    .map_err(|e| fetch::damaged(base, e))?;
+    .map_err(|e| damaged(base, e))?;
     context.check()?;
     written.and_then(|()| into.finish()).map_err(full)?;
     if hex(&hash.finalize()) != record.sha256 {
@@ -329,111 +236,6 @@ impl Into {
             Self::Plain(_) => Ok(()),
         }
     }
-}
-
-/// One dump on trial.
-struct Trial<'a> {
-    context: &'a Context,
-    family: &'a Family,
-    area: &'a Area,
-    dump: &'a Kept,
-    key: &'a str,
-}
-
-impl Trial<'_> {
-    fn run(&self) -> Result<String, Failure> {
-        match self.dump.engine {
-            Engine::Mysql | Engine::Mariadb => mysql::run(self),
-            Engine::Postgresql => postgresql::run(self),
-            Engine::Redis => redis::run(self),
-            Engine::Etcd => etcd::run(self),
-            Engine::Mongodb | Engine::Influxdb2 | Engine::Mssql => Err(not_verified(
-                "no verification restores a dump of this type".to_owned(),
-            )),
-        }
-    }
-
-    /// `postgresql/maindb of KEY`.
-    fn what(&self) -> String {
-        format!("{} of {}", self.dump.name(), self.key)
-    }
-
-    /// The Database of the plan that made it, if it is still there.
-    fn database(&self) -> Option<&Database<SecretString>> {
-        let all = &self.family.plan.databases;
-        all.iter().find(|d| d.name == self.dump.database)
-    }
-
-    /// The dump itself is at fault.
-    fn bad(&self, said: &str) -> Failure {
-        Failure::verification(
-            "NotRestorable",
-            format!(
-                "{} does not load into a scratch server: {said}",
-                self.what()
-            ),
-        )
-    }
-
-    /// What is here can't restore it; `remedy` is what can.
-    fn unproven(&self, why: &str, remedy: &str) -> Failure {
-        not_verified(format!("not verified by restore: {why}; {remedy}"))
-    }
-
-    /// There is no such program here.
-    fn lacks(&self, program: &str, of: &str) -> Failure {
-        let image = match &self.context.settings.client_image {
-            Some(image) => format!("image {image} (spec.job.clientImage)"),
-            None => "the runner's image".to_owned(),
-        };
-        self.unproven(
-            &format!("{image} has no {program}"),
-            &format!(
-                "set spec.job.clientImage to an image with the server of {of}, or spec.job.verify.mode Checksum"
-            ),
-        )
-    }
-
-    /// Compares what was dumped with what was restored.
-    fn equal(&self, dump: &Holds, restored: &Holds) -> Result<String, Failure> {
-        let mut differences = self
-            .dump
-            .holds
-            .as_deref()
-            .map(|recorded| {
-                // Of tables that the dump's own text is only counted of, so is the record.
-                let mut recorded = Holds::clone(recorded);
-                for table in &mut recorded.tables {
-                    let of = |t: &&crate::dump_reader::Table| {
-                        t.name == table.name && t.database == table.database && t.hash.is_empty()
-                    };
-                    if dump.tables.iter().any(|t| of(&t)) {
-                        table.hash.clear();
-                    }
-                }
-                recorded.differences(restored)
-            })
-            .unwrap_or_default();
-        for text in dump.differences(restored) {
-            if !differences.contains(&text) {
-                differences.push(text);
-            }
-        }
-        if differences.is_empty() {
-            return Ok(format!(
-                "{} tables, {} rows",
-                dump.tables.len(),
-                dump.rows()
-            ));
-        }
-        Err(scratch::differs(&self.what(), &differences))
-    }
-}
-
-/// A program in the search path.
-fn find(context: &Context, names: &[&str]) -> Option<PathBuf> {
-    let mut names = names.iter();
-    names.find_map(|name| Program::find(context, name).ok())
 }
 
 #[cfg(test)]

@@ -1,40 +1,52 @@
 //! Dumps of MySQL and MariaDB, in a scratch MariaDB.
 
-use super::super::gobackup::config::MYSQLDUMP;
-use super::super::holds::Holds;
-use super::{Trial, VOLUME, find};
+use super::super::check::{RestoreCheck, VOLUME, find};
+use crate::dump_reader::{DumpReader, Summary};
 use crate::failure::Failure;
-use crate::restore;
+use crate::family::contents::Contents;
+use crate::load;
 use crate::scratch::{self, Scratch};
 use crate::source::{self, Clients, Flavour};
 
+/// Of one transaction, and with what gobackup leaves out. What the Database's `args` say comes
+/// after it and counts.
+pub(crate) const MYSQLDUMP: [&str; 8] = [
+    "--single-transaction",
+    "--quick",
+    "--routines",
+    "--events",
+    "--triggers",
+    "--hex-blob",
+    "--no-tablespaces",
+    "--skip-add-locks",
+];
 /// Database of a dump that names none.
 const NAME: &str = "restored";
 
-pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
-    let context = trial.context;
+pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
+    let context = check.context;
     for program in ["mariadbd", "mariadb-install-db"] {
         if find(context, &[program]).is_none() {
-            return Err(trial.lacks(program, "MariaDB"));
+            return Err(check.lacks(program, "MariaDB"));
         }
     }
     let clients = Clients::find(&context.settings)?;
     let flavour = Some(Flavour::MariaDb);
     let sql = clients
         .sql(flavour)
-        .ok_or_else(|| trial.lacks("SQL client (mariadb, mysql)", "MariaDB"))?;
-    let mut summary = crate::dump_reader::DumpReader::default();
-    trial.dump.read(context, |chunk| summary.feed(chunk))?;
+        .ok_or_else(|| check.lacks("SQL client (mariadb, mysql)", "MariaDB"))?;
+    let mut summary = DumpReader::default();
+    check.dump.read(context, |chunk| summary.feed(chunk))?;
     let summary = summary.finish();
     if !summary.whole {
-        return Err(trial.bad(&format!("it {}", summary.flaw)));
+        return Err(check.bad(&format!("it {}", summary.flaw)));
     }
     let scratch = Scratch::start(context, VOLUME)?;
     scratch.wait(context, sql)?;
     let mut args = scratch.arguments();
-    args.extend(restore::arguments(sql));
+    args.extend(load::arguments(sql));
     let bare = summary.databases.is_empty();
-    let name = trial.dump.base.strip_suffix(".sql").unwrap_or(NAME);
+    let name = check.dump.base.strip_suffix(".sql").unwrap_or(NAME);
     if bare {
         let create = format!("CREATE DATABASE `{}`;\n", name.replace('`', "``"));
         let (_, ended) = source::Dump::run(sql, &args, &create, &context.cancel, &context.scrub)?;
@@ -49,7 +61,7 @@ pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
     let here = scratch.version(context, sql)?;
     let source = &summary.server_version;
     let databases = &summary.databases;
-    let loaded = scratch.load(context, sql, &args, || trial.dump.open())?;
+    let loaded = scratch.load(context, sql, &args, || check.dump.open())?;
     if !loaded.ended.good() {
         let said = scratch::said(&loaded.ended);
         let own = if bare {
@@ -58,27 +70,27 @@ pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
             databases.clone()
         };
         return Err(match scratch::unable(source, &here, &said, &own) {
-            Some(why) => trial.unproven(&format!("{why}: the client said: {said}"), &remedy()),
-            None => trial.bad(&format!("the client said: {said}")),
+            Some(why) => check.unproven(&format!("{why}: the client said: {said}"), &remedy()),
+            None => check.bad(&format!("the client said: {said}")),
         });
     }
-    let options = trial
+    let options = check
         .dump
         .holds
         .as_ref()
         .map(|h| h.options.clone())
         .filter(|o| !o.is_empty())
-        .unwrap_or_else(|| by_gobackup(trial, name, bare));
+        .unwrap_or_else(|| by_gobackup(check, name, bare));
     let periods = scratch.periods(context, sql, &options)?;
     let restored = scratch.dump(context, clients.dump(flavour)?, &options)?;
-    let counted = |summary: &crate::dump_reader::Summary| Holds {
+    let counted = |summary: &Summary| Contents {
         tables: scratch::counted(&summary.tables, &periods),
-        ..Holds::of(summary, vec![])
+        ..summary.contents(vec![])
     };
-    let found = trial.equal(&counted(&summary), &counted(&restored));
+    let found = check.equal(&counted(&summary), &counted(&restored));
     match (found, scratch::unable(source, &here, "", databases)) {
         (Ok(text), _) => Ok(format!("{text}{}", scratch::by_number(&periods))),
-        (Err(e), Some(why)) => Err(trial.unproven(&format!("{why}, and {}", e.message), &remedy())),
+        (Err(e), Some(why)) => Err(check.unproven(&format!("{why}, and {}", e.message), &remedy())),
         (Err(e), None) => Err(e),
     }
 }
@@ -91,9 +103,9 @@ fn remedy() -> String {
 }
 
 /// Arguments with which gobackup had it dumped: its record has none.
-fn by_gobackup(trial: &Trial<'_>, name: &str, bare: bool) -> Vec<String> {
+fn by_gobackup(check: &RestoreCheck<'_>, name: &str, bare: bool) -> Vec<String> {
     let mut all: Vec<String> = MYSQLDUMP.iter().map(|s| (*s).to_owned()).collect();
-    let args = trial.database().map(|d| d.args.as_slice());
+    let args = check.database().map(|d| d.args.as_slice());
     let of_rows = |word: &&String| word.starts_with("--") && !word.contains("ssl");
     all.extend(args.unwrap_or_default().iter().filter(of_rows).cloned());
     if bare {

@@ -6,14 +6,15 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
+use super::super::check::{Kept, RestoreCheck, VOLUME, drain};
 use super::super::dump::postgresql::rendering;
-use super::super::holds::Holds;
 use super::super::process::Program;
+use super::super::scratch::no_room;
+use super::super::scratch::{Answer, Home, Server, Started, last};
 use super::super::script::{Needs, Script};
-use super::server::{Answer, Home, Server, Started, last};
-use super::{Kept, Trial, VOLUME, drain, no_room};
 use crate::failure::Failure;
-use crate::source::Ended;
+use crate::family::contents::Contents;
+use crate::process::Ended;
 
 /// Name of the database.
 const NAME: &str = "restored";
@@ -39,55 +40,55 @@ const SETTINGS: [&str; 12] = [
     "max_parallel_workers_per_gather=0",
 ];
 
-pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
-    let bin = programs(trial)?;
-    let converted = convert(trial, &bin)?;
-    let dump = converted.as_ref().unwrap_or(trial.dump);
-    let script = read(trial, dump)?;
+pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
+    let bin = programs(check)?;
+    let converted = convert(check, &bin)?;
+    let dump = converted.as_ref().unwrap_or(check.dump);
+    let script = read(check, dump)?;
     if let Some(flaw) = script.flaw() {
-        return Err(trial.bad(&format!("it {flaw}")));
+        return Err(check.bad(&format!("it {flaw}")));
     }
     let needs = script.needs.clone();
     let alone = script.is_data_alone();
-    let options = match &trial.dump.holds {
+    let options = match &check.dump.holds {
         Some(holds) => holds.options.clone(),
-        None => rendering(trial.database().map_or(&[], |d| d.args.as_slice())),
+        None => rendering(check.database().map_or(&[], |d| d.args.as_slice())),
     };
     let expected = script.holds(vec![]);
-    let here = able(trial, &bin, &needs, alone)?;
+    let here = able(check, &bin, &needs, alone)?;
     // Another version may refuse what it no longer knows, and words the same otherwise.
     let same = here == needs.version;
-    let cluster = Cluster::start(trial, bin)?;
+    let cluster = Cluster::start(check, bin)?;
     cluster.load(dump, &needs, same)?;
     let restored = cluster.dump(&options)?;
-    trial.equal(&expected, &restored).map_err(|e| match same {
+    check.equal(&expected, &restored).map_err(|e| match same {
         true => e,
-        false => another(trial, &e.message),
+        false => another(check, &e.message),
     })
 }
 
 /// What the server of another version than the dump's says or has.
-fn another(trial: &Trial<'_>, what: &str) -> Failure {
-    trial.unproven(
+fn another(check: &RestoreCheck<'_>, what: &str) -> Failure {
+    check.unproven(
         &format!("the scratch server is of another version than the dump: {what}"),
         "set spec.job.clientImage to an image with the server of the dump's version, or spec.job.verify.mode Checksum",
     )
 }
 
-fn read(trial: &Trial<'_>, dump: &Kept) -> Result<Script, Failure> {
+fn read(check: &RestoreCheck<'_>, dump: &Kept) -> Result<Script, Failure> {
     let mut script = Script::default();
-    dump.read(trial.context, |chunk| script.feed(chunk))?;
+    dump.read(check.context, |chunk| script.feed(chunk))?;
     Ok(script)
 }
 
 /// The directory with the server's programs.
-fn programs(trial: &Trial<'_>) -> Result<PathBuf, Failure> {
+fn programs(check: &RestoreCheck<'_>) -> Result<PathBuf, Failure> {
     let whole = |d: &PathBuf| {
         ["initdb", "postgres", "psql", "pg_dump", "pg_restore"]
             .iter()
             .all(|p| d.join(p).is_file())
     };
-    let path = trial.context.settings.path.iter().find(|d| whole(d));
+    let path = check.context.settings.path.iter().find(|d| whole(d));
     let number = |d: &PathBuf| {
         let version = d.parent().and_then(Path::file_name);
         version.and_then(|v| v.to_str()?.parse::<u32>().ok())
@@ -99,63 +100,68 @@ fn programs(trial: &Trial<'_>) -> Result<PathBuf, Failure> {
         .max_by_key(number);
     path.cloned()
         .or(newest)
-        .ok_or_else(|| trial.lacks("initdb and postgres", "PostgreSQL"))
+        .ok_or_else(|| check.lacks("initdb and postgres", "PostgreSQL"))
 }
 
 /// A dump in one of pg_dump's own formats as SQL.
-fn convert(trial: &Trial<'_>, bin: &Path) -> Result<Option<Kept>, Failure> {
+fn convert(check: &RestoreCheck<'_>, bin: &Path) -> Result<Option<Kept>, Failure> {
     let mut head = [0; 512];
-    let mut opened = trial.dump.open()?;
+    let mut opened = check.dump.open()?;
     let mut n = 0;
     while n < head.len() {
         match opened.read(&mut head[n..]) {
             Ok(0) => break,
             Ok(more) => n += more,
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => return Err(no_room(&trial.dump.file, &e)),
+            Err(e) => return Err(no_room(&check.dump.file, &e)),
         }
     }
     if super::super::dump::postgresql::is_text(&head[..n]) {
         return Ok(None);
     }
-    let own = trial.area.path.join("own-format");
-    let text = trial.area.path.join("own-format.sql");
+    let own = check.area.path.join("own-format");
+    let text = check.area.path.join("own-format.sql");
     let mut file = std::fs::File::create(&own).map_err(|e| no_room(&own, &e))?;
-    std::io::copy(&mut trial.dump.open()?, &mut file).map_err(|e| no_room(&own, &e))?;
+    std::io::copy(&mut check.dump.open()?, &mut file).map_err(|e| no_room(&own, &e))?;
     let args = [
         format!("--file={}", text.display()),
         own.display().to_string(),
     ];
-    let (_, ended) = Program::new(bin.join("pg_restore"), args).run(trial.context, "")?;
+    let (_, ended) = Program::new(bin.join("pg_restore"), args).run(check.context, "")?;
     let _ = std::fs::remove_file(&own);
     if !ended.good() {
         let said = ended.messages.join(" / ");
         return Err(if said.contains("unsupported version") {
-            too_old(trial, bin, &said)
+            too_old(check, bin, &said)
         } else {
-            trial.bad(&format!("pg_restore said: {said}"))
+            check.bad(&format!("pg_restore said: {said}"))
         });
     }
     Ok(Some(Kept {
-        engine: trial.dump.engine,
-        database: trial.dump.database.clone(),
-        base: trial.dump.base.clone(),
+        engine: check.dump.engine,
+        database: check.dump.database.clone(),
+        base: check.dump.base.clone(),
         file: text,
         compressed: false,
         holds: None,
     }))
 }
 
-fn too_old(trial: &Trial<'_>, bin: &Path, what: &str) -> Failure {
-    trial.unproven(
+fn too_old(check: &RestoreCheck<'_>, bin: &Path, what: &str) -> Failure {
+    check.unproven(
         &format!("{what}, and the server in {} is older", bin.display()),
         "set spec.job.clientImage to an image with the server of that version (it then has the clients, too)",
     )
 }
 
 /// The server that is here can load such a dump; gives its version.
-fn able(trial: &Trial<'_>, bin: &Path, needs: &Needs, alone: bool) -> Result<Option<u32>, Failure> {
-    let by_hand = |why: &str, remedy: &str| Err(trial.unproven(why, remedy));
+fn able(
+    check: &RestoreCheck<'_>,
+    bin: &Path,
+    needs: &Needs,
+    alone: bool,
+) -> Result<Option<u32>, Failure> {
+    let by_hand = |why: &str, remedy: &str| Err(check.unproven(why, remedy));
     if needs.connects {
         return by_hand(
             "the dump makes its database and changes to it (--create)",
@@ -168,11 +174,11 @@ fn able(trial: &Trial<'_>, bin: &Path, needs: &Needs, alone: bool) -> Result<Opt
             "leave --data-only out of args, or set spec.job.verify.mode Checksum",
         );
     }
-    let version = Program::new(bin.join("postgres"), ["--version"]).run(trial.context, "")?;
+    let version = Program::new(bin.join("postgres"), ["--version"]).run(check.context, "")?;
     let version = major(&String::from_utf8_lossy(&version.0));
     match (version, needs.version) {
         (Some(here), Some(made)) if here < made => Err(too_old(
-            trial,
+            check,
             bin,
             &format!("the dump is of pg_dump {made}"),
         )),
@@ -189,7 +195,7 @@ fn major(text: &str) -> Option<u32> {
 
 /// A cluster of its own.
 struct Cluster<'a> {
-    trial: &'a Trial<'a>,
+    check: &'a RestoreCheck<'a>,
     bin: PathBuf,
     // Before its home: it ends first.
     server: std::cell::RefCell<Server>,
@@ -197,8 +203,8 @@ struct Cluster<'a> {
 }
 
 impl<'a> Cluster<'a> {
-    fn start(trial: &'a Trial<'a>, bin: PathBuf) -> Result<Self, Failure> {
-        let home = Home::new(trial.area, "postgresql", true)?;
+    fn start(check: &'a RestoreCheck<'a>, bin: PathBuf) -> Result<Self, Failure> {
+        let home = Home::new(check.area, "postgresql", true)?;
         let data = home.path.join("data");
         let mut init = home.command(&bin.join("initdb"));
         init.args([
@@ -214,9 +220,9 @@ impl<'a> Cluster<'a> {
             Failure::other("ScratchFailed", format!("initdb can't be started: {e}"))
         })?;
         if !made.status.success() {
-            let said = last(trial, &made.stderr);
+            let said = last(check.context, &made.stderr);
             return Err(if said.contains("could not look up effective user") {
-                trial.unproven(
+                check.unproven(
                     "initdb does not run as a user without a name, and the image has no libnss_wrapper.so",
                     "set spec.job.podSecurityContext.runAsUser to a user of the image",
                 )
@@ -237,12 +243,12 @@ impl<'a> Cluster<'a> {
         }
         let server = Server::start(command, &home, Signal::QUIT)?;
         let cluster = Self {
-            trial,
+            check,
             bin,
             server: server.into(),
             home,
         };
-        let started = cluster.server.borrow_mut().wait(trial, || {
+        let started = cluster.server.borrow_mut().wait(check.context, || {
             let socket = cluster.home.path.join(".s.PGSQL.5432");
             if !socket.exists() {
                 return Ok(Answer::No);
@@ -255,7 +261,7 @@ impl<'a> Cluster<'a> {
             })
         })?;
         if started == Started::Ended {
-            let said = cluster.server.borrow().said(trial);
+            let said = cluster.server.borrow().said(check.context);
             return Err(Failure::other(
                 "ScratchFailed",
                 format!("the scratch server ended: {said}"),
@@ -282,7 +288,7 @@ impl<'a> Cluster<'a> {
     }
 
     fn ask(&self, database: &str, sql: &str) -> Result<(Vec<u8>, Ended), Failure> {
-        self.psql(database).run(self.trial.context, sql)
+        self.psql(database).run(self.check.context, sql)
     }
 
     fn must(&self, sql: &str) -> Result<(), Failure> {
@@ -331,7 +337,7 @@ impl<'a> Cluster<'a> {
         for _ in 0..ROLES {
             self.fresh(needs)?;
             let ended = self.feed(dump)?;
-            self.trial.context.check()?;
+            self.check.context.check()?;
             if ended.good() {
                 return Ok(());
             }
@@ -341,7 +347,7 @@ impl<'a> Cluster<'a> {
                 None => return Err(self.refused((needs, same), &ended, &said)),
             }
         }
-        Err(self.trial.unproven(
+        Err(self.check.unproven(
             &format!("the dump names more than {ROLES} roles that were not seen in it"),
             "dump with args --no-owner --no-privileges, or set spec.job.verify.mode Checksum",
         ))
@@ -352,13 +358,13 @@ impl<'a> Cluster<'a> {
         program
             .args
             .extend(["--single-transaction", "--output=/dev/null", "--file=-"].map(str::to_owned));
-        let mut running = program.start(self.trial.context, true)?;
+        let mut running = program.start(self.check.context, true)?;
         let Some(mut input) = running.stdin.take() else {
             return Err(Failure::other("ClientNotStarted", "psql has no input"));
         };
         // A client that stops reading tells why itself.
         let mut open = true;
-        let read = dump.read(self.trial.context, |chunk| {
+        let read = dump.read(self.check.context, |chunk| {
             open = open && input.write_all(chunk).is_ok();
         });
         if let Err(e) = read {
@@ -387,32 +393,32 @@ impl<'a> Cluster<'a> {
         ];
         let text = format!("psql ended with {} and said: {said}", ended.status_text());
         if !self.server.borrow_mut().runs() || said.contains("connection to server") {
-            let words = self.server.borrow().said(self.trial);
-            return self.trial.unproven(
+            let words = self.server.borrow().said(self.check.context);
+            return self.check.unproven(
                 &format!("the scratch server ended ({words})"),
                 &format!("give {VOLUME} and spec.job.verify.resources more"),
             );
         }
         if needs.drops && said.contains("does not exist") {
-            return self.trial.unproven(
+            return self.check.unproven(
                 &format!("the dump drops what an empty database does not have (--clean): {text}"),
                 "add --if-exists to args",
             );
         }
         if OF_THE_SERVER.iter().any(|words| said.contains(words)) {
-            return self.trial.unproven(
+            return self.check.unproven(
                 &format!("the scratch server does not take the dump: {text}"),
                 "set spec.job.clientImage to an image whose PostgreSQL has what is missing, or spec.job.verify.mode Checksum",
             );
         }
         if !same {
-            return another(self.trial, &text);
+            return another(self.check, &text);
         }
-        self.trial.bad(&text)
+        self.check.bad(&text)
     }
 
     /// Dumps it again, with the options that word rows otherwise.
-    fn dump(&self, options: &[String]) -> Result<Holds, Failure> {
+    fn dump(&self, options: &[String]) -> Result<Contents, Failure> {
         let mut args = vec![
             "--no-password".to_owned(),
             format!("--host={}", self.home.path.display()),
@@ -422,13 +428,13 @@ impl<'a> Cluster<'a> {
         args.push(format!("--dbname={NAME}"));
         let mut program = Program::new(self.bin.join("pg_dump"), args);
         program.env = vec![("LC_ALL".to_owned(), "C".to_owned())];
-        let mut running = program.start(self.trial.context, false)?;
+        let mut running = program.start(self.check.context, false)?;
         let Some(mut output) = running.stdout.take() else {
             return Err(Failure::other("ClientNotStarted", "pg_dump has no output"));
         };
         let mut script = Script::default();
-        let read = drain(self.trial.context, &mut output, &mut |c| script.feed(c));
-        self.trial.context.check()?;
+        let read = drain(self.check.context, &mut output, &mut |c| script.feed(c));
+        self.check.context.check()?;
         let ended = running.wait()?;
         if read.is_err() || !ended.good() || !script.is_whole() {
             return Err(Failure::other(

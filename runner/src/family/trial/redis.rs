@@ -5,24 +5,25 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
+use super::super::check::{RestoreCheck, find};
 use super::super::process::Program;
-use super::server::{Answer, Home, Server, Started};
-use super::{Trial, find, no_room};
+use super::super::scratch::no_room;
+use super::super::scratch::{Answer, Home, Server, Started};
 use crate::failure::Failure;
 
 /// More databases than any server is set to: one that is beyond stops the load.
 const DATABASES: &str = "16384";
 
-pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
+pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
     let program = |names: &[&str]| {
-        find(trial.context, names).ok_or_else(|| trial.lacks(names[0], "Redis or Valkey"))
+        find(check.context, names).ok_or_else(|| check.lacks(names[0], "Redis or Valkey"))
     };
     let server = program(&["redis-server", "valkey-server"])?;
     let client = program(&["redis-cli", "valkey-cli"])?;
     let checker = program(&["redis-check-rdb", "valkey-check-rdb"])?;
-    let home = Home::new(trial.area, "redis", false)?;
+    let home = Home::new(check.area, "redis", false)?;
     let file = home.path.join("dump.rdb");
-    std::fs::rename(&trial.dump.file, &file).map_err(|e| no_room(&file, &e))?;
+    std::fs::rename(&check.dump.file, &file).map_err(|e| no_room(&file, &e))?;
     let readable = std::fs::Permissions::from_mode(0o600);
     std::fs::set_permissions(&file, readable).map_err(|e| no_room(&file, &e))?;
     let socket = home.path.join("s");
@@ -43,10 +44,10 @@ pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
     let ask = |words: &[&str]| {
         let mut args = vec!["-s".to_owned(), socket.display().to_string()];
         args.extend(words.iter().map(|w| (*w).to_owned()));
-        let (text, _) = Program::new(client.clone(), args).run(trial.context, "")?;
+        let (text, _) = Program::new(client.clone(), args).run(check.context, "")?;
         Ok::<_, Failure>(String::from_utf8_lossy(&text).into_owned())
     };
-    let started = running.wait(trial, || {
+    let started = running.wait(check.context, || {
         if !socket.exists() {
             return Ok(Answer::No);
         }
@@ -58,17 +59,17 @@ pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
     })?;
     if started == Started::Ended {
         // What it warns of, among all it says of its start.
-        return Err(refused(trial, &running.said_of(trial, " # ")));
+        return Err(refused(check, &running.said_of(check.context, " # ")));
     }
     let there = keys(&ask(&["INFO", "keyspace"])?);
-    let (read, expired) = counted(trial, &checker, &file)?;
+    let (read, expired) = counted(check, &checker, &file)?;
     // Keys whose time is up are no more loaded.
     if there > read || there + expired < read {
         return Err(Failure::verification(
             "RestoreDiffers",
             format!(
                 "a restore of {} differs: {there} keys are there instead of {read}, {expired} of which have expired",
-                trial.what()
+                check.what()
             ),
         ));
     }
@@ -79,7 +80,7 @@ pub(super) fn run(trial: &Trial<'_>) -> Result<String, Failure> {
 }
 
 /// Why the server ended: by what the snapshot is, or by what the server is.
-fn refused(trial: &Trial<'_>, said: &str) -> Failure {
+fn refused(check: &RestoreCheck<'_>, said: &str) -> Failure {
     // Each of the two makers begins snapshots with its own name, which the other does not know.
     const OF_THE_SERVER: [&str; 4] = [
         "RDB format version",
@@ -88,12 +89,12 @@ fn refused(trial: &Trial<'_>, said: &str) -> Failure {
         "Unknown RDB encoding type",
     ];
     if OF_THE_SERVER.iter().any(|words| said.contains(words)) {
-        return trial.unproven(
+        return check.unproven(
             &format!("the scratch server does not take this snapshot: {said}"),
             "set spec.job.clientImage to an image with the server of that version and its modules, or spec.job.verify.mode Checksum",
         );
     }
-    trial.bad(&format!("the server ended and said: {said}"))
+    check.bad(&format!("the server ended and said: {said}"))
 }
 
 /// `db0:keys=2,expires=1,avg_ttl=0`, a line for each database that has keys.
@@ -106,9 +107,9 @@ fn keys(text: &str) -> u64 {
 }
 
 /// Keys in the snapshot, and those whose time is up, as the checker reads it.
-fn counted(trial: &Trial<'_>, checker: &Path, file: &Path) -> Result<(u64, u64), Failure> {
+fn counted(check: &RestoreCheck<'_>, checker: &Path, file: &Path) -> Result<(u64, u64), Failure> {
     let program = Program::new(checker.to_owned(), [file.display().to_string()]);
-    let (text, ended) = program.run(trial.context, "")?;
+    let (text, ended) = program.run(check.context, "")?;
     let text = String::from_utf8_lossy(&text);
     let number = |what: &str| {
         let line = text.lines().find(|l| l.ends_with(what))?;
@@ -129,7 +130,7 @@ fn counted(trial: &Trial<'_>, checker: &Path, file: &Path) -> Result<(u64, u64),
             format!(
                 "{} gave no number of keys: {}",
                 program.name(),
-                super::server::last(trial, text.as_bytes())
+                super::super::scratch::last(check.context, text.as_bytes())
             ),
         )),
     }

@@ -9,7 +9,7 @@ use crate::settings::plan::expose;
 
 impl Config<'_> {
     /// A Storage in gobackup's keys. Without `keep`: gobackup counts in a file that is gone with the pod.
-    pub(super) fn storage(&self, s: &Storage<SecretString>) -> Value {
+    pub(crate) fn storage(&self, s: &Storage<SecretString>) -> Value {
         let text = |secret: &Option<SecretString>| expose(secret.as_ref()).map(Value::from);
         let mut map = Map::new();
         let mut set = |key: &str, value: Option<Value>| {

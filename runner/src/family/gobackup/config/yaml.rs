@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// A value as YAML in block style, its strings so that nothing of them is expanded.
-pub(super) fn write(out: &mut String, value: &Value, depth: usize) {
+pub(crate) fn write(out: &mut String, value: &Value, depth: usize) {
     let indent = "  ".repeat(depth);
     match value {
         Value::Object(map) if map.is_empty() => out.push_str(" {}\n"),

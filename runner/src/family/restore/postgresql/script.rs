@@ -46,7 +46,7 @@ enum Verdict {
 }
 
 /// Reads a dump in chunks and gives what is to be sent for it.
-pub(super) struct Script {
+pub(crate) struct Script {
     /// Name of the database in the dump.
     own: String,
     /// The dump named it itself.
@@ -76,7 +76,7 @@ pub(super) struct Script {
 
 impl Script {
     /// A reader of a dump of the database `own` that goes into `to`.
-    pub(super) fn new(own: &str, to: &str) -> Self {
+    pub(crate) fn new(own: &str, to: &str) -> Self {
         Self {
             own: own.to_owned(),
             named: false,
@@ -100,17 +100,17 @@ impl Script {
     }
 
     /// It sets values of sequences.
-    pub(super) fn sets_sequences(&self) -> bool {
+    pub(crate) fn sets_sequences(&self) -> bool {
         self.sets_sequences
     }
 
     /// What it holds that a restore in one transaction can't do.
-    pub(super) fn refusals(&self) -> &[String] {
+    pub(crate) fn refusals(&self) -> &[String] {
         &self.refusals
     }
 
     /// Takes the next bytes and adds what is to be sent to `out`.
-    pub(super) fn feed(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn feed(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
         let mut input = std::mem::take(&mut self.input);
         input.extend_from_slice(chunk);
         let limit = input.len().saturating_sub(AHEAD);
@@ -120,7 +120,7 @@ impl Script {
     }
 
     /// The end of the dump.
-    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         let input = std::mem::take(&mut self.input);
         self.read(&input, input.len(), out);
         match self.at {

@@ -7,7 +7,12 @@
 use std::collections::BTreeSet;
 use std::io::{self, Read};
 
-use super::{Flaw, array, broken, end, pass};
+use super::dump::postgresql::is_text;
+use super::flaw::{Flaw, array, broken, each, end, pass};
+use super::script::Script;
+
+/// So much of a dump of PostgreSQL tells its format.
+const HEAD: usize = 512;
 
 /// Versions of the archive's head that are known, as major and minor.
 const OLDEST: (u8, u8) = (1, 12);
@@ -172,8 +177,8 @@ fn entry(
 }
 
 /// A file of the custom format: after the contents a block for each entry with data.
-pub(super) fn custom(from: &mut dyn Read) -> Result<(), Flaw> {
-    let mut from = io::BufReader::with_capacity(super::BUFFER, from);
+pub(crate) fn custom(from: &mut dyn Read) -> Result<(), Flaw> {
+    let mut from = io::BufReader::with_capacity(super::flaw::BUFFER, from);
     let mut contents = contents(&mut from)?;
     let mut input = Input {
         from: &mut from,
@@ -215,7 +220,7 @@ fn chunks(input: &mut Input<'_>) -> Result<(), Flaw> {
 }
 
 /// A file of the tar format: every file of the contents, and two empty blocks at its end.
-pub(super) fn tar(from: &mut dyn Read) -> Result<(), Flaw> {
+pub(crate) fn tar(from: &mut dyn Read) -> Result<(), Flaw> {
     let mut wanted: Option<BTreeSet<String>> = None;
     let mut there = BTreeSet::new();
     loop {
@@ -250,4 +255,23 @@ pub(super) fn tar(from: &mut dyn Read) -> Result<(), Flaw> {
         None => Ok(()),
         Some(file) => Err(broken(format!("lacks its file {file}"))),
     }
+}
+
+/// A dump, in SQL or in one of pg_dump's own formats, is whole.
+///
+/// # Errors
+/// It is not, or can't be read.
+pub(crate) fn check(from: &mut dyn Read) -> Result<(), Flaw> {
+    let mut head = vec![];
+    from.take(HEAD as u64).read_to_end(&mut head)?;
+    let mut all = head.as_slice().chain(from);
+    if head.starts_with(b"PGDMP") {
+        return custom(&mut all);
+    }
+    if !is_text(&head) {
+        return tar(&mut all);
+    }
+    let mut script = Script::default();
+    each(&mut all, |chunk| script.feed(chunk))?;
+    script.flaw().map_or(Ok(()), |flaw| Err(broken(flaw)))
 }

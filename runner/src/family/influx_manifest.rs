@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// What a backup is not, or lacks: of its files by name with their bytes, and the text of its
 /// manifest. `bucket` is the one that was asked for; `None` if all were.
-pub(in crate::family) fn flaw(
+pub(crate) fn flaw(
     manifest: &[u8],
     files: &BTreeMap<String, u64>,
     bucket: Option<&str>,

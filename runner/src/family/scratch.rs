@@ -1,6 +1,7 @@
 //! A scratch server as a child: its words go into a file, and it ends with the value.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,11 +9,14 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Area, Trial, no_room};
+use super::check::VOLUME;
+use crate::context::Context;
 use crate::failure::Failure;
 
+/// Where the operator mounts `spec.verify.volume`.
+const MOUNT: &str = "/run/backup-verify";
 /// A server that has not answered by then has failed.
-pub(super) const START: Duration = Duration::from_secs(120);
+pub(crate) const START: Duration = Duration::from_secs(120);
 /// Time between two questions.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Time a server gets to end before it is killed.
@@ -20,17 +24,46 @@ const END: Duration = Duration::from_secs(20);
 /// So many of a server's last lines are told.
 const LINES: usize = 4;
 
+/// A directory of this verification alone; gone with it.
+pub(crate) struct Area {
+    pub(crate) path: PathBuf,
+}
+
+impl Area {
+    pub(crate) fn new(context: &Context) -> Result<Self, Failure> {
+        let path = root().join(format!("archive-{}", context.nonce));
+        std::fs::create_dir(&path).map_err(|e| no_room(&path, &e))?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+pub(crate) fn no_room(path: &Path, error: &io::Error) -> Failure {
+    Failure::other(
+        "ScratchFailed",
+        format!(
+            "{} can't be written: {error}; give {VOLUME} more space",
+            path.display()
+        ),
+    )
+}
+
 /// A directory of a server's own; gone with it.
-pub(super) struct Home {
+pub(crate) struct Home {
     /// Where it is.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Another user than root, for a server that refuses root.
-    pub(super) user: Option<u32>,
+    pub(crate) user: Option<u32>,
 }
 
 impl Home {
     /// Makes it; with `never_root` it belongs to another user where this process is root's.
-    pub(super) fn new(area: &Area, name: &str, never_root: bool) -> Result<Self, Failure> {
+    pub(crate) fn new(area: &Area, name: &str, never_root: bool) -> Result<Self, Failure> {
         let path = area.path.join(name);
         std::fs::create_dir(&path).map_err(|e| no_room(&path, &e))?;
         let root = rustix::process::geteuid().is_root();
@@ -45,7 +78,7 @@ impl Home {
     }
 
     /// A command in it, with an environment of its own.
-    pub(super) fn command(&self, program: &Path) -> Command {
+    pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()
@@ -70,7 +103,7 @@ impl Drop for Home {
 }
 
 /// A running server.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     log: PathBuf,
     stop: Signal,
@@ -78,7 +111,7 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts it; `stop` has it end at once.
-    pub(super) fn start(mut command: Command, home: &Home, stop: Signal) -> Result<Self, Failure> {
+    pub(crate) fn start(mut command: Command, home: &Home, stop: Signal) -> Result<Self, Failure> {
         let log = home.path.join("log");
         let file = File::create(&log).map_err(|e| no_room(&log, &e))?;
         let second = file.try_clone().map_err(|e| no_room(&log, &e))?;
@@ -98,14 +131,14 @@ impl Server {
 
     /// Asks until the answer is there, the server has ended, or its time is up; an answer that says
     /// "busy" gives it more time.
-    pub(super) fn wait(
+    pub(crate) fn wait(
         &mut self,
-        trial: &Trial<'_>,
+        context: &Context,
         mut ask: impl FnMut() -> Result<Answer, Failure>,
     ) -> Result<Started, Failure> {
         let mut deadline = Instant::now() + START;
         loop {
-            trial.context.check()?;
+            context.check()?;
             match ask()? {
                 Answer::Yes => return Ok(Started::Yes),
                 Answer::Busy => deadline = Instant::now() + START,
@@ -117,7 +150,7 @@ impl Server {
             if Instant::now() > deadline {
                 return Err(Failure::other(
                     "ScratchFailed",
-                    format!("the scratch server does not answer: {}", self.said(trial)),
+                    format!("the scratch server does not answer: {}", self.said(context)),
                 ));
             }
             std::thread::sleep(PAUSE);
@@ -125,26 +158,26 @@ impl Server {
     }
 
     /// It runs.
-    pub(super) fn runs(&mut self) -> bool {
+    pub(crate) fn runs(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Its last words of a kind: lines that hold `mark`.
-    pub(super) fn said_of(&self, trial: &Trial<'_>, mark: &str) -> String {
+    pub(crate) fn said_of(&self, context: &Context, mark: &str) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().filter(|l| l.contains(mark)).collect();
-        last(trial, lines.join("\n").as_bytes())
+        last(context, lines.join("\n").as_bytes())
     }
 
     /// Its last words.
-    pub(super) fn said(&self, trial: &Trial<'_>) -> String {
-        last(trial, &std::fs::read(&self.log).unwrap_or_default())
+    pub(crate) fn said(&self, context: &Context) -> String {
+        last(context, &std::fs::read(&self.log).unwrap_or_default())
     }
 }
 
 /// The last lines of a program's words, without secrets.
-pub(super) fn last(trial: &Trial<'_>, text: &[u8]) -> String {
+pub(crate) fn last(context: &Context, text: &[u8]) -> String {
     let tail = &text[text.len().saturating_sub(4096)..];
     let text = String::from_utf8_lossy(tail);
     let mut lines: Vec<&str> = text
@@ -157,11 +190,11 @@ pub(super) fn last(trial: &Trial<'_>, text: &[u8]) -> String {
     if text.is_empty() {
         return "it said nothing".to_owned();
     }
-    trial.context.scrub.clean(&text)
+    context.scrub.clean(&text)
 }
 
 /// What a server says to whether it is ready.
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// It is.
     Yes,
     /// It is at work on it.
@@ -172,7 +205,7 @@ pub(super) enum Answer {
 
 /// What became of a server that was waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Started {
+pub(crate) enum Started {
     /// It answers.
     Yes,
     /// It has ended.
@@ -196,5 +229,16 @@ impl Drop for Server {
             signal(Signal::KILL);
             let _ = self.child.wait();
         }
+    }
+}
+
+/// Where scratch servers keep their data: the volume that is mounted for them, or where it is not,
+/// the system's directory for temporary files.
+pub(crate) fn root() -> PathBuf {
+    let root = Path::new(MOUNT);
+    if root.is_dir() {
+        root.to_owned()
+    } else {
+        std::env::temp_dir()
     }
 }

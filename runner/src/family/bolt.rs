@@ -6,7 +6,7 @@ use std::io::Read;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Flaw, broken, each};
+use super::flaw::{Flaw, broken, each};
 
 /// Bytes of the hash at the end.
 const HASH: usize = 32;
@@ -20,7 +20,7 @@ const PAGE_HEAD: usize = 16;
 const SUMMED: usize = 56;
 const HEAD: usize = SUMMED + 8;
 
-pub(super) fn check(from: &mut dyn Read) -> Result<(), Flaw> {
+pub(crate) fn check(from: &mut dyn Read) -> Result<(), Flaw> {
     let (mut hash, mut held, mut heads) = (Sha256::new(), vec![], vec![]);
     let mut bytes = 0u64;
     each(from, |chunk| {

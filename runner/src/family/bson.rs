@@ -5,7 +5,7 @@ use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
 
-use super::{Flaw, array, broken, each, pass};
+use super::flaw::{Flaw, array, broken, each, pass};
 
 /// Shortest document: its length and its end.
 const LEAST: u32 = 5;
@@ -14,7 +14,7 @@ const MOST: u32 = 16 * 1024 * 1024 + 16 * 1024;
 /// Longest text that is read.
 const TEXT: usize = 64 << 20;
 
-pub(super) fn check(path: &str, from: &mut dyn Read) -> Result<(), Flaw> {
+pub(crate) fn check(path: &str, from: &mut dyn Read) -> Result<(), Flaw> {
     if let Some(inner) = path.strip_suffix(".gz") {
         let mut open = MultiGzDecoder::new(from);
         let found = plain(inner, &mut open);
@@ -36,7 +36,7 @@ fn plain(path: &str, from: &mut dyn Read) -> Result<(), Flaw> {
 }
 
 fn documents(from: &mut dyn Read) -> Result<(), Flaw> {
-    let mut from = io::BufReader::with_capacity(super::BUFFER, from);
+    let mut from = io::BufReader::with_capacity(super::flaw::BUFFER, from);
     loop {
         let mut first = [0];
         if from.read(&mut first)? == 0 {
