@@ -13,13 +13,13 @@ use crds::parts::CompressionType;
 use crds::report::exit;
 use sha2::{Digest, Sha256};
 
-use crate::artefacts;
+use crate::backup;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::family;
-use crate::manifest::Manifest;
+use crate::mysql_backup::artefacts;
+use crate::mysql_backup::manifest::Manifest;
 use crate::settings::options::Wanted;
-use crate::verify::{Open, Stored, hex};
+use crate::stream::checksum::{Open, Stored, hex};
 
 const BUFFER: usize = 256 * 1024;
 
@@ -129,7 +129,7 @@ fn artefact(context: &Context, send: &Wanted, out: &mut impl Write) -> Result<()
     context.settings.check()?;
     let (header, open) = match &context.settings.family {
         // An empty line is no header, but shows that one is to come.
-        Some(family) => family::fetch::download(context, family, send, &mut || {
+        Some(family) => backup::fetch::download(context, family, send, &mut || {
             out.write_all(b"\n")
                 .and_then(|()| out.flush())
                 .map_err(gone)

@@ -7,7 +7,7 @@ use std::time::Instant;
 use runner::cancel::Cancel;
 use runner::clock::Clock;
 use runner::context::Context;
-use runner::family::gobackup::client;
+use runner::gobackup::shims;
 use runner::report::Reporter;
 use runner::run::supervise;
 use runner::scrub::Gate;
@@ -15,14 +15,14 @@ use runner::settings::{Environment, Settings, termination_log};
 
 fn main() -> ExitCode {
     let program = std::env::args_os().next().unwrap_or_default();
-    if let Some(name) = client::called(&program.to_string_lossy()) {
+    if let Some(name) = shims::called(&program.to_string_lossy()) {
         #[expect(
             clippy::disallowed_methods,
             reason = "where gobackup's client finds its settings"
         )]
-        let directory = std::env::var_os(client::DIRECTORY);
+        let directory = std::env::var_os(shims::DIRECTORY);
         let args = std::env::args_os().skip(1).collect();
-        return exit_code(client::act(name, args, directory));
+        return exit_code(shims::act(name, args, directory));
     }
     let words: Vec<String> = std::env::args().skip(1).collect();
     let download = runner::download::asked(&words);

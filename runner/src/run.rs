@@ -12,10 +12,9 @@ use crate::backup;
 use crate::cancel::Cause;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::family;
-use crate::inspect;
-use crate::restore;
-use crate::tell;
+use crate::gobackup;
+use crate::mysql_backup;
+use crate::notify::outcome;
 
 /// A client has so long between SIGTERM and SIGKILL.
 const TERM_TO_KILL: Duration = Duration::from_secs(5);
@@ -38,7 +37,7 @@ pub async fn supervise(context: Arc<Context>) -> i32 {
             context.reporter.words(&failure.message)
         ),
     }
-    tell::tell(&context).await;
+    outcome::tell(&context).await;
     context.reporter.close();
     outcome.map_or_else(|failure| failure.exit_code, |()| exit::OK)
 }
@@ -113,27 +112,29 @@ fn flatten(ended: Result<Result<(), Failure>, tokio::task::JoinError>) -> Result
 fn act(context: &Context) -> Result<(), Failure> {
     let action = context.settings.action;
     if let (Action::Notify, Some(notice)) = (action, &context.settings.notice) {
-        return tell::pass_on(context, notice);
+        return outcome::pass_on(context, notice);
     }
     if let Some(family) = &context.settings.family {
         if family.gobackup && action == Action::Backup && !context.settings.asks_for_restore() {
-            return family::gobackup::run(context, family);
+            return gobackup::run(context, family);
         }
-        return family::act(context, family);
+        return backup::act(context, family);
     }
     match action {
-        Action::Backup if !context.settings.asks_for_restore() => backup::run(context),
+        Action::Backup if !context.settings.asks_for_restore() => {
+            mysql_backup::backup::run(context)
+        }
         action => {
             context.settings.check()?;
             if context.settings.asks_for_restore() {
-                return restore::run(context);
+                return mysql_backup::restore::run(context);
             }
             match action {
-                Action::Verify => inspect::verify(context),
-                Action::Prune => inspect::prune(context),
-                Action::Probe => inspect::probe(context),
-                Action::List => inspect::list(context),
-                Action::Backup => backup::run(context),
+                Action::Verify => mysql_backup::actions::verify(context),
+                Action::Prune => mysql_backup::actions::prune(context),
+                Action::Probe => mysql_backup::actions::probe(context),
+                Action::List => mysql_backup::actions::list(context),
+                Action::Backup => mysql_backup::backup::run(context),
                 Action::Restore | Action::Notify => Err(Failure::settings(
                     "the options of the action are missing: use runner and operator of the same version",
                 )),

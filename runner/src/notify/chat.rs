@@ -4,7 +4,7 @@
 use crds::parts::NotificationType;
 use serde_json::{Value, json};
 
-use super::Notice;
+use crate::notify::Notice;
 use crate::scrub::Scrub;
 
 /// Discord refuses longer texts.

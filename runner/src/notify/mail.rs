@@ -12,7 +12,7 @@ use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::{AsyncTransport, Message, Tokio1Executor};
 use reqwest::Url;
 
-use super::Notice;
+use crate::notify::Notice;
 
 /// Mail servers may take longer than bots: greylisting and checks come before their answer.
 const LIMIT: Duration = Duration::from_secs(15);

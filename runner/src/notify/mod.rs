@@ -2,6 +2,7 @@
 
 mod chat;
 mod mail;
+pub mod outcome;
 mod ping;
 
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Dead-man pings: a GET of the URL on success, of `<url>/fail` on failure, as healthchecks.io and
 //! its kin take them.
 
-use super::Notice;
+use crate::notify::Notice;
 
 pub(super) fn url(url: &str, notice: &Notice) -> String {
     let url = url.trim();

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use crds::parts::Retention;
 
-use super::plan::{Candidate, For, Now, decide};
-use super::{clock, rules};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::retention::plan::{Candidate, For, Now, decide};
+use crate::retention::{clock, rules};
 use crate::store::Store;
 
 /// What an object has stored in one place, and how it is removed.

@@ -1,7 +1,7 @@
 //! What somebody asks of retention by a Prune, and what is said of it.
 
-use super::{Asked, For, Outcome};
 use crate::context::Context;
+use crate::retention::{Asked, For, Outcome};
 use crate::settings::options::Options;
 
 /// What these options of a Prune ask of retention.

@@ -1,7 +1,7 @@
 //! What time it is, by two clocks: an age is counted by the earlier one.
 
-use super::plan::{Now, is_ahead};
 use crate::context::Context;
+use crate::retention::plan::{Now, is_ahead};
 use crate::store::Store;
 
 /// Now, by this pod's clock or the store's, whichever is earlier: a pod whose clock is ahead would

@@ -9,8 +9,8 @@ use crds::run_spec::ObjectId;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::plan::Size;
 use crate::failure::Failure;
+use crate::retention::plan::Size;
 use crate::store::Store;
 
 /// Largest manifest that is looked into.

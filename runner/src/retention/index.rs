@@ -9,11 +9,11 @@ use std::io::Read;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::facts::{self, Facts};
-use super::verdict;
 use crate::failure::Failure;
+use crate::retention::facts::{self, Facts};
+use crate::retention::verdict;
 use crate::store::{Entry, Store};
-use crate::verify::hex;
+use crate::stream::checksum::hex;
 
 /// Its name.
 const NAME: &str = ".facts";

@@ -5,7 +5,6 @@
 mod apply;
 mod asked;
 mod clock;
-pub mod dumps;
 mod facts;
 mod index;
 mod owner;
@@ -20,7 +19,7 @@ pub use index::{Index, Known, remove as remove_index};
 pub use owner::{Owner, owner};
 pub use plan::{Candidate, Decision, For, Now, Plan, Size, Standing, decide};
 pub use rules::{Moment, no_rule};
-pub use verdict::{FAILED, VERIFIED, note, refutes, strays};
+pub use verdict::{FAILED, VERIFIED, beside_of, note, refutes, strays};
 
 /// The moments of an artefact by what stands beside it; `None` if it has no time.
 pub fn moment(

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Duration, Utc};
 use crds::parts::Retention;
 
-use super::rules::{self, Moment};
+use crate::retention::rules::{self, Moment};
 
 /// Clocks of machines may differ by so much.
 const SKEW: Duration = Duration::minutes(5);

@@ -1,5 +1,5 @@
 //! The rules of `spec.retention` over artefacts in their order, and nothing else: what counts at all
-//! is decided by [`super::decide`].
+//! is decided by [`crate::retention::decide`].
 
 use std::collections::BTreeSet;
 

@@ -5,8 +5,8 @@ use chrono::{DateTime, Duration, Utc};
 use crds::parts::Retention;
 use proptest::prelude::*;
 
-use super::plan::UNDER_WAY;
-use super::*;
+use crate::retention::plan::UNDER_WAY;
+use crate::retention::*;
 
 fn at(text: &str) -> DateTime<Utc> {
     crds::time::parse_rfc3339(text).unwrap()

@@ -41,7 +41,7 @@ pub(super) struct Verdict {
 }
 
 /// The key before the ending; `None` for other keys.
-pub(super) fn of_artefact(key: &str) -> Option<&str> {
+pub fn beside_of(key: &str) -> Option<&str> {
     [VERIFIED, FAILED]
         .iter()
         .find_map(|end| key.strip_suffix(end))
@@ -49,7 +49,7 @@ pub(super) fn of_artefact(key: &str) -> Option<&str> {
 
 /// Those of `keys` that say something of what is not there any more; `of` gives the key of that.
 pub fn strays(keys: &BTreeSet<String>, of: impl Fn(&str) -> String) -> Vec<String> {
-    let stray = |key: &&String| of_artefact(key).is_some_and(|beside| !keys.contains(&of(beside)));
+    let stray = |key: &&String| beside_of(key).is_some_and(|beside| !keys.contains(&of(beside)));
     keys.iter().filter(stray).cloned().collect()
 }
 

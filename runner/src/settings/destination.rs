@@ -6,8 +6,8 @@ use crds::plan::Storage;
 use crds::run_spec::{RunDestination, RunS3};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::plan;
-use super::value::Input;
+use crate::settings::plan;
+use crate::settings::value::Input;
 
 /// Where artefacts go.
 #[derive(Debug)]

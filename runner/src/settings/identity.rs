@@ -6,7 +6,7 @@ use crds::parts::CompressionType;
 use crds::run::Trigger;
 use crds::run_spec::{ObjectId, RunSpec};
 
-use super::{Environment, Source};
+use crate::settings::{Environment, Source};
 
 /// Object, run and attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]

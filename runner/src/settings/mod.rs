@@ -25,14 +25,14 @@ use crate::failure::Failure;
 use crate::scrub::Scrub;
 use crate::stall;
 
+use options::{Options, Restore};
+use plan::Family;
+
 pub use args::{Origin, asks_for_tls, check as check_args, check_tls};
 pub use destination::{Destination, S3};
 pub use identity::{Identity, apart, is_artefact, run_suffix};
 pub use receiver::Receiver;
 pub use source::{Databases, Source};
-
-use options::{Options, Restore};
-use plan::Family;
 
 /// Where the report goes if `BACKUP_TERMINATION_LOG` does not say otherwise.
 const TERMINATION_LOG: &str = "/dev/termination-log";
@@ -379,11 +379,13 @@ fn recipients(input: &mut value::Input<'_>, spec: Option<&RunSpec>) -> Result<Ve
         );
     }
     for recipient in &found {
-        crate::codec::parse_recipient(recipient).map_err(|e| match &spec.recipients_file {
-            Some(_) => format!(
-                "{e} (encryption.age.recipients, or the Secret's key of recipientsSecretKeyRef)"
-            ),
-            None => e,
+        crate::stream::codec::parse_recipient(recipient).map_err(|e| {
+            match &spec.recipients_file {
+                Some(_) => format!(
+                    "{e} (encryption.age.recipients, or the Secret's key of recipientsSecretKeyRef)"
+                ),
+                None => e,
+            }
         })?;
     }
     Ok(found)

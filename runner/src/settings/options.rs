@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::verify::Stored;
+use crate::stream::checksum::Stored;
 
 /// Which artefact is meant; nothing set means the newest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

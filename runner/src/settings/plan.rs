@@ -9,7 +9,7 @@ use crds::request::Action;
 use crds::run_spec::BackupRunSpec;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::ReadFile;
+use crate::settings::ReadFile;
 
 /// What a run of a Backup needs to know beside the common settings.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ fn no_key(encrypt: Option<&Encrypt<SecretString>>) -> Option<String> {
             if all.peek().is_none() {
                 return Some("encodeWith: there is no age recipient: the Secret's key of recipientsSecretKeyRef is empty or not there".to_owned());
             }
-            all.find_map(|text| crate::codec::parse_recipient(text).err())
+            all.find_map(|text| crate::stream::codec::parse_recipient(text).err())
                 .map(|e| format!("encodeWith: {e} (recipients, or the Secret's key of recipientsSecretKeyRef)"))
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crds::run_spec::{BackupRunSpec, RunSpec};
 use crds::secret::{is_secret_name, parts};
 
-use super::Environment;
+use crate::settings::Environment;
 
 /// Variables of `backupEnvs` that name something, and are secret only if they hold something else.
 const NAMES: [&str; 11] = [

@@ -6,8 +6,8 @@ use crds::request::Action;
 use crds::run_spec::RunSource;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::args::{self, Origin};
-use super::value::Input;
+use crate::settings::args::{self, Origin};
+use crate::settings::value::Input;
 
 /// Which databases to dump.
 #[derive(Clone, Debug, PartialEq, Eq)]

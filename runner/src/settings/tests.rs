@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
-use super::*;
+use crate::settings::*;
 
 const BASE: [(&str, &str); 5] = [
     ("HOST", "db"),

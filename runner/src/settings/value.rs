@@ -5,7 +5,7 @@ use std::time::Duration;
 use crds::schedule::parse_go_duration;
 use secrecy::SecretString;
 
-use super::{Environment, ReadFile};
+use crate::settings::{Environment, ReadFile};
 
 /// What values are read from, and where warnings go.
 pub(super) struct Input<'a> {

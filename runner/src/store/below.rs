@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::{Condition, Entry, OpenUpload, Own, Store, Upload, key_in};
 use crate::failure::Failure;
+use crate::store::{Condition, Entry, OpenUpload, Own, Store, Upload, key_in};
 
 /// A directory of a store.
 pub struct Below {

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::temporary::{self, Kind, Name};
-use super::{Attempt, Condition, DEAD_AFTER, Store, key_in};
 use crate::failure::Failure;
 use crate::report::Reporter;
+use crate::store::temporary::{self, Kind, Name};
+use crate::store::{Attempt, Condition, DEAD_AFTER, Store, key_in};
 
 /// A claim is renewed so often.
 const RENEW: Duration = Duration::from_secs(10 * 60);

@@ -11,9 +11,8 @@ use reqsign_core::ProvideCredentialChain;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::Handle;
 
-use super::temporary;
-use super::{Attempt, Condition, Entry, ObjectStore, Own, Store, Upload};
 use crate::failure::Failure;
+use crate::store::{Attempt, Condition, Entry, ObjectStore, Own, Store, Upload, temporary};
 
 /// A bucket of Google Cloud Storage.
 #[derive(Debug)]
@@ -135,7 +134,7 @@ fn over_http(operator: Operator) -> Result<Operator, Failure> {
         .connect_timeout(std::time::Duration::from_secs(10))
         .user_agent(concat!("backup-runner/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|e| super::no_client(&e))?;
+        .map_err(|e| crate::store::no_client(&e))?;
     let transport = HttpTransporter::new(ReqwestTransport::new(client));
     let context = operator.base_context().with_http_transport(transport);
     Ok(operator.with_context(context))

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use crate::verify::{BUFFER, Meter, Stored};
+use crate::stream::checksum::{BUFFER, Meter, Stored};
 use rustix::fs::{Advice, fadvise};
 
 /// So many bytes are written before they are made durable.
@@ -119,7 +119,7 @@ mod tests {
     use sha2::{Digest, Sha256};
 
     use super::*;
-    use crate::verify::hex;
+    use crate::stream::checksum::hex;
 
     /// Writes `bytes` bytes; `spoil` may change the file before the last is written. Gives what was
     /// read back, what was sent, and how many bytes were read back before the file was closed.

@@ -16,9 +16,9 @@ use suppaftp::{
     FtpError, FtpResult, RustlsConnector, RustlsFtpStream, Status, TlsStream, TransferStream,
 };
 
-use super::temporary::{self, OWN};
-use super::{Attempt, Dated, Entry, Own, Store, Upload, key_in};
 use crate::failure::Failure;
+use crate::store::temporary::{self, OWN};
+use crate::store::{Attempt, Dated, Entry, Own, Store, Upload, key_in};
 use crate::trust::Lenient;
 
 /// Connecting takes no longer.

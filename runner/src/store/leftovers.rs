@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::{self as store, Attempt, DEAD_AFTER, Kind, Name, Note, OpenUpload, Own, Store};
 use crate::failure::Failure;
+use crate::store;
+use crate::store::{Attempt, DEAD_AFTER, Kind, Name, Note, OpenUpload, Own, Store};
 
 /// Largest manifest that is read.
 const LARGEST: u64 = 64 << 20;

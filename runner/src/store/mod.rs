@@ -27,7 +27,7 @@ use chrono::{DateTime, Utc};
 
 use crate::failure::Failure;
 use crate::settings::S3;
-use crate::verify::{self, Stored};
+use crate::stream::checksum::{self, Stored};
 
 pub use below::Below;
 pub use claim::{Claim, Note, Stamp, read as read_claim, warn_of_condition};
@@ -304,7 +304,7 @@ pub trait Upload: Send {
     /// # Errors
     /// The store refuses.
     fn measure(&mut self) -> io::Result<Stored> {
-        verify::measure(self.read_back().map_err(io::Error::other)?)
+        checksum::measure(self.read_back().map_err(io::Error::other)?)
     }
 
     /// Length of what was closed, where the store says it without giving the bytes.

@@ -12,10 +12,10 @@ use opendal::layers::{RetryLayer, TimeoutLayer};
 use opendal::{BufferStream, ErrorKind, Operator, Writer};
 use tokio::runtime::Handle;
 
-use super::temporary::OWN;
-use super::uploads::Uploads;
-use super::{ARCHIVED, Attempt, Condition, Entry, OpenUpload, Own, Store, Upload, key_in};
 use crate::failure::Failure;
+use crate::store::temporary::OWN;
+use crate::store::uploads::Uploads;
+use crate::store::{ARCHIVED, Attempt, Condition, Entry, OpenUpload, Own, Store, Upload, key_in};
 
 /// How an upload is cut into parts. All parts of one upload have the same size, as some stores
 /// demand, so it is chosen before the first byte.

@@ -9,11 +9,11 @@ use crds::report::EndpointKind;
 use crds::request::Action;
 use secrecy::SecretString;
 
-use super::{Attempt, Below, Store, VolumeStore, cloud, ftp, sftp, webdav};
 use crate::failure::Failure;
 use crate::report::Reporter;
 use crate::settings::plan::expose;
 use crate::settings::{self, Destination, Settings};
+use crate::store::{Attempt, Below, Store, VolumeStore, cloud, ftp, sftp, webdav};
 
 /// Opens the destination of a run.
 ///
@@ -26,7 +26,7 @@ pub fn destination(
 ) -> Result<Arc<dyn Store>, Failure> {
     match settings.destination()? {
         Destination::Volume(path) => Ok(Arc::new(VolumeStore::open(path, attempt)?)),
-        Destination::S3(s3) => super::bucket(s3, attempt),
+        Destination::S3(s3) => crate::store::bucket(s3, attempt),
         Destination::Storage(one) => storage(one, settings.action, attempt, reporter),
     }
 }
@@ -88,7 +88,7 @@ pub fn connect(
             Ok((Arc::new(VolumeStore::open(&root, attempt)?), path))
         }
         Place::S3(s3) => {
-            let store = super::bucket(&bucket(s3), attempt)?;
+            let store = crate::store::bucket(&bucket(s3), attempt)?;
             Ok((store, path))
         }
         Place::Webdav {

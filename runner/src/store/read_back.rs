@@ -1,9 +1,9 @@
 //! Reads what was stored back.
 
-use super::{ARCHIVED, Upload};
 use crate::failure::Failure;
 use crate::report::Reporter;
-use crate::verify::{Stored, equal};
+use crate::store::{ARCHIVED, Upload};
+use crate::stream::checksum::{Stored, equal};
 
 /// Reads what was closed back; true if it is what was sent. Only where the store itself says that it
 /// has the object in an archive class, which it gives to nobody yet, its length must do: then it is

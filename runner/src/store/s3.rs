@@ -8,11 +8,11 @@ use reqsign_aws_v4::{
 use reqsign_core::{Context, ProvideCredentialChain, Signer};
 use secrecy::ExposeSecret;
 
-use super::digest::Digesting;
-use super::uploads::Uploads;
-use super::{Attempt, ObjectStore};
 use crate::failure::Failure;
 use crate::settings::S3;
+use crate::store::digest::Digesting;
+use crate::store::uploads::Uploads;
+use crate::store::{Attempt, ObjectStore};
 
 /// Where AWS is meant but no region given.
 const REGION: &str = "us-east-1";
@@ -149,7 +149,7 @@ fn transport(ca: Option<&str>) -> Result<HttpTransporter, Failure> {
         })?;
         builder = builder.tls_certs_merge(certificates);
     }
-    let client = builder.build().map_err(|e| super::no_client(&e))?;
+    let client = builder.build().map_err(|e| crate::store::no_client(&e))?;
     Ok(HttpTransporter::new(ReqwestTransport::new(client)))
 }
 

@@ -17,9 +17,9 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Handle;
 
-use super::temporary::{self, OWN};
-use super::{Attempt, Dated, Entry, Own, Store, Upload, key_in};
 use crate::failure::Failure;
+use crate::store::temporary::{self, OWN};
+use crate::store::{Attempt, Dated, Entry, Own, Store, Upload, key_in};
 
 /// Connecting and logging in take no longer.
 const CONNECT: Duration = Duration::from_secs(20);

@@ -1,7 +1,7 @@
 //! Names of what the runner keeps for itself beside artefacts: what is not published yet, claims on
 //! keys, and marks of runs.
 
-use super::Attempt;
+use crate::store::Attempt;
 
 /// Temporaries, claims and marks of the runner begin so; listings leave them out.
 pub(super) const OWN: &str = ".backup-runner.";

@@ -11,7 +11,7 @@ use reqsign_aws_v4::Credential;
 use reqsign_core::{Context, OsEnv, Signer};
 use reqsign_file_read_tokio::TokioFileRead;
 
-use super::OpenUpload;
+use crate::store::OpenUpload;
 
 /// What the body of an empty request hashes to, as S3 wants it said.
 const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

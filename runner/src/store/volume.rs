@@ -11,11 +11,11 @@ use rustix::fs::{CWD, FlockOperation, RenameFlags, Timespec, Timestamps, UTIME_N
 
 use chrono::{DateTime, Utc};
 
-use super::flusher::{Flusher, ReadBack, past_cache};
-use super::temporary::OWN;
-use super::{Attempt, Entry, Own, Store, Upload, ground, key_in};
 use crate::failure::Failure;
-use crate::verify::{self, Stored};
+use crate::store::flusher::{Flusher, ReadBack, past_cache};
+use crate::store::temporary::OWN;
+use crate::store::{Attempt, Entry, Own, Store, Upload, ground, key_in};
+use crate::stream::checksum::{self, Stored};
 
 /// A live attempt touches its files every few seconds; one untouched for so long is dead.
 const DEAD_AFTER: Duration = Duration::from_secs(15 * 60);
@@ -407,7 +407,7 @@ impl Upload for VolumeUpload {
             Some(back) => back
                 .finish()
                 .map_err(|e| io::Error::other(failure("reading back", &self.target, &e))),
-            None => verify::measure(self.read_back().map_err(io::Error::other)?),
+            None => checksum::measure(self.read_back().map_err(io::Error::other)?),
         }
     }
 

@@ -13,9 +13,9 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::temporary::{self, OWN};
-use super::{Attempt, Entry, Own, Store, Upload, key_in};
 use crate::failure::Failure;
+use crate::store::temporary::{self, OWN};
+use crate::store::{Attempt, Entry, Own, Store, Upload, key_in};
 
 /// Chunks between the archive and the connection.
 const CHUNKS: usize = 8;
@@ -63,7 +63,7 @@ impl WebdavStore {
             .read_timeout(STALLED)
             .user_agent(concat!("backup-runner/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|e| super::no_client(&e))?;
+            .map_err(|e| crate::store::no_client(&e))?;
         Ok(Self {
             client,
             root,

@@ -1,0 +1,329 @@
+//! Fetches an archive: which one is meant, its stored bytes compared with the record, and the tar
+//! in it. Downloads and restores go through here.
+
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crds::download::Header;
+use crds::report::exit;
+use sha2::{Digest, Sha256};
+
+use crate::backup::found::{self, Found};
+use crate::backup::open::{self, Closed};
+use crate::backup::storages;
+use crate::context::Context;
+use crate::database::restore::damaged;
+use crate::failure::Failure;
+use crate::settings::options::{Choice, Wanted};
+use crate::settings::plan::Family;
+use crate::stream::checksum::{Open, Stored, hex};
+
+/// A reader on the way of whom nothing comes may be cut off: it hears of us so often.
+const BEAT: Duration = Duration::from_secs(10);
+
+/// The archive that is meant, on the first storage that has it. What a storage that can't be read
+/// has is not known: that is warned of.
+///
+/// # Errors
+/// No storage has it, or none can be used.
+pub(crate) fn choose(
+    context: &Context,
+    family: &Family,
+    choice: &Choice,
+) -> Result<Found, Failure> {
+    context.settings.check()?;
+    let (targets, mut lost) = storages::reach(context, family)?;
+    let mut best: Option<Found> = None;
+    let mut absent = None;
+    for target in &targets {
+        match found::choose(context, std::slice::from_ref(target), choice) {
+            Ok(found) => {
+                let newer = |f: &Found| {
+                    let best = best.as_ref().map(|b| &b.record.started_at);
+                    best.is_none_or(|best| f.record.started_at > *best)
+                };
+                best = found.into_iter().find(newer).or(best);
+            }
+            Err(e) if e.reason == "ArtefactNotFound" => {
+                absent.get_or_insert(e);
+            }
+            Err(e) => lost.push(Failure {
+                message: format!("Storage {}: {}", target.name, e.message),
+                ..e
+            }),
+        }
+    }
+    let Some(best) = best else {
+        return Err(Failure::all(absent.into_iter().chain(lost).collect()));
+    };
+    for e in lost {
+        context.reporter.warn(&e.message);
+    }
+    Ok(best)
+}
+
+/// What a download sends, and how to begin.
+///
+/// # Errors
+/// It is not there, can't be opened, or differs from its record.
+pub(crate) fn download<'a>(
+    context: &'a Context,
+    family: &'a Family,
+    wanted: &Wanted,
+    beat: &mut dyn FnMut() -> Result<(), Failure>,
+) -> Result<(Header, Open<'a>), Failure> {
+    let found = choose(context, family, &wanted.choice)?;
+    let record = &found.record;
+    let name = record.key.rsplit('/').next().unwrap_or_default();
+    let (name, whole) = match (wanted.raw, &wanted.expect) {
+        (true, _) => (name.to_owned(), stored(&found)),
+        (false, Some(expected)) => (tar_name(name), expected.clone()),
+        // Nothing is sent of what turns out damaged at its end, and the length is known by then.
+        (false, None) => (
+            tar_name(name),
+            measure(&mut open(context, family, &found)?, &record.key, beat)?,
+        ),
+    };
+    let header = Header {
+        key: record.key.clone(),
+        name,
+        length: whole.bytes,
+        offset: wanted.offset,
+        sha256: whole.sha256,
+    };
+    let raw = wanted.raw;
+    let open: Open<'a> = Box::new(move || {
+        if raw {
+            return found::whole_reader(&found);
+        }
+        Ok(Box::new(open(context, family, &found)?))
+    });
+    Ok((header, open))
+}
+
+/// `T.tar` of `T.tar.gz.enc`.
+fn tar_name(name: &str) -> String {
+    let bare = name.strip_suffix(".enc").unwrap_or(name);
+    let bare = bare.strip_suffix(".age").unwrap_or(bare);
+    let codec = open::codec_of(name).map(|(codec, ..)| codec);
+    let bare = codec.and_then(|c| bare.strip_suffix(c.extension()));
+    format!("{}.tar", bare.unwrap_or(name))
+}
+
+fn measure(
+    tar: &mut dyn Read,
+    key: &str,
+    beat: &mut dyn FnMut() -> Result<(), Failure>,
+) -> Result<Stored, Failure> {
+    let (mut hash, mut bytes) = (Sha256::new(), 0u64);
+    let mut buffer = vec![0; 256 * 1024];
+    let mut last = Instant::now();
+    loop {
+        match tar.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => {
+                hash.update(&buffer[..n]);
+                bytes += n as u64;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(damaged(key, e)),
+        }
+        if last.elapsed() >= BEAT {
+            last = Instant::now();
+            beat()?;
+        }
+    }
+    Ok(Stored {
+        bytes,
+        sha256: hex(&hash.finalize()),
+    })
+}
+
+fn stored(found: &Found) -> Stored {
+    Stored {
+        bytes: found.record.stored_bytes,
+        sha256: found.record.stored_sha256.clone(),
+    }
+}
+
+/// Opens the tar in the archive. Where it ends, or can't be read on, the stored bytes have been
+/// compared with the record: what differs is told as that.
+///
+/// # Errors
+/// The key is missing or wrong, no library reads the codec, or the archive is gone or damaged.
+pub(crate) fn open(context: &Context, family: &Family, found: &Found) -> Result<Tar, Failure> {
+    let key = &found.record.key;
+    let mut witness = Witness::new(found::whole_reader(found)?);
+    let identity = found::identity(context)?;
+    let encrypt = family.plan.encrypt.as_ref();
+    let opened = open::tar(Box::new(witness.clone()), key, encrypt, identity.as_deref());
+    match opened {
+        Ok(Ok(inner)) => Ok(Tar {
+            inner,
+            witness,
+            key: key.clone(),
+            stored: stored(found),
+            settled: false,
+        }),
+        Ok(Err(Closed::NoIdentity)) => Err(Failure::settings(format!(
+            "{key} is encrypted to age recipients and no identity is given: name its Secret with --decrypt-secret (spec.decryption of a Restore), or take the stored bytes with download --raw"
+        ))),
+        Ok(Err(Closed::NoDecoder)) => Err(Failure::settings(format!(
+            "{key} is compressed by a program whose format the runner does not read: take the stored bytes with download --raw and open them with that program"
+        ))),
+        Err(e) => {
+            if e.exit_code == exit::VERIFICATION {
+                witness.settle(key, &stored(found))?;
+            }
+            Err(e)
+        }
+    }
+}
+
+/// The tar in an archive.
+pub(crate) struct Tar {
+    inner: Box<dyn Read + Send>,
+    witness: Witness,
+    key: String,
+    stored: Stored,
+    settled: bool,
+}
+
+impl Tar {
+    fn settle(&mut self) -> io::Result<()> {
+        if self.settled {
+            return Ok(());
+        }
+        self.settled = true;
+        let settled = self.witness.settle(&self.key, &self.stored);
+        settled.map_err(io::Error::other)
+    }
+}
+
+impl Read for Tar {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.inner.read(buffer) {
+            Ok(0) if !buffer.is_empty() => {
+                self.settle()?;
+                Ok(0)
+            }
+            Err(e) if e.kind() != io::ErrorKind::Interrupted => {
+                self.settle()?;
+                Err(e)
+            }
+            other => other,
+        }
+    }
+}
+
+/// Stored bytes, counted and hashed on their way into the decoders.
+#[derive(Clone)]
+struct Witness(Arc<Mutex<Seen>>);
+
+struct Seen {
+    reader: Box<dyn Read + Send>,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl Witness {
+    fn new(reader: Box<dyn Read + Send>) -> Self {
+        Self(Arc::new(Mutex::new(Seen {
+            reader,
+            hash: Sha256::new(),
+            bytes: 0,
+        })))
+    }
+
+    /// Reads what the decoders left, and compares.
+    fn settle(&mut self, key: &str, expected: &Stored) -> Result<(), Failure> {
+        io::copy(self, &mut io::sink()).map_err(|e| {
+            e.downcast::<Failure>().unwrap_or_else(|e| {
+                Failure::store(
+                    "NotReadBack",
+                    format!("{key} can't be read to its end: {e}"),
+                )
+            })
+        })?;
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sha256 = hex(&seen.hash.clone().finalize());
+        if seen.bytes == expected.bytes && sha256 == expected.sha256 {
+            return Ok(());
+        }
+        Err(Failure::verification(
+            "ReadBackDiffers",
+            format!(
+                "{key} is not what was stored: {} bytes with SHA-256 {} are on record, {} with {sha256} were read; use another archive or another storage that has it, and check the store's health",
+                expected.bytes, expected.sha256, seen.bytes
+            ),
+        ))
+    }
+}
+
+impl Read for Witness {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let n = seen.reader.read(buffer)?;
+        seen.hash.update(&buffer[..n]);
+        seen.bytes += n as u64;
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn the_tar_has_the_archives_name() {
+        for (name, tar) in [
+            ("2025.01.15.tar", "2025.01.15.tar"),
+            ("2025.01.15.tar.gz.enc", "2025.01.15.tar"),
+            (
+                "2025.01.15.ns.nightly.tar.zst.age",
+                "2025.01.15.ns.nightly.tar",
+            ),
+            ("odd", "odd.tar"),
+        ] {
+            assert_eq!(tar_name(name), tar);
+        }
+    }
+
+    /// `hello` and its SHA-256 by sha256sum.
+    fn hello() -> Stored {
+        Stored {
+            bytes: 5,
+            sha256: "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824".to_owned(),
+        }
+    }
+
+    fn tar(text: &'static [u8], stop: usize) -> Tar {
+        let witness = Witness::new(Box::new(text));
+        let decoder = witness.clone().take(stop as u64);
+        Tar {
+            inner: Box::new(decoder),
+            witness,
+            key: "k".to_owned(),
+            stored: hello(),
+            settled: false,
+        }
+    }
+
+    #[test]
+    fn stored_bytes_are_compared_even_beyond_what_a_decoder_reads() {
+        for stop in [3, 5, 9] {
+            let mut read = vec![];
+            tar(b"hello", stop).read_to_end(&mut read).unwrap();
+            assert_eq!(read, b"hello"[..stop.min(5)]);
+        }
+        for text in [&b"hellO"[..], b"hell", b"hello!"] {
+            for stop in [3, 9] {
+                let error = tar(text, stop).read_to_end(&mut vec![]).unwrap_err();
+                let failure = error.downcast::<Failure>().unwrap();
+                assert_eq!(failure.reason, "ReadBackDiffers", "{text:?} {stop}");
+            }
+        }
+    }
+}

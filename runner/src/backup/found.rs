@@ -1,0 +1,126 @@
+//! The archives of a Backup that are meant, each on a storage that has it, and their bytes.
+
+use std::io::Read;
+
+use crds::run::Artefact;
+
+use crate::backup::record::Record;
+use crate::backup::retention;
+use crate::backup::target::{Delivered, Target};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::retention::Facts;
+use crate::settings::options::Choice;
+
+/// An archive of this Backup and the storage it is on.
+pub(crate) struct Found {
+    /// The storage.
+    pub(crate) on: Delivered,
+    /// What was said of it when it was stored.
+    pub(crate) record: Record,
+}
+
+pub(crate) fn artefact(found: &Found) -> Artefact {
+    Artefact {
+        key: found.record.key.clone(),
+        size: i64::try_from(found.record.stored_bytes).unwrap_or(i64::MAX),
+        sha256: found.record.stored_sha256.clone(),
+        read_back: !found.record.not_read_back,
+        storage: Some(found.on.name.clone()),
+    }
+}
+
+/// The archive that is meant, on each storage that has it.
+///
+/// # Errors
+/// No storage has it, or one refuses.
+pub(crate) fn choose(
+    context: &Context,
+    targets: &[Target],
+    choice: &Choice,
+) -> Result<Vec<Found>, Failure> {
+    let at =
+        match &choice.at {
+            None => None,
+            Some(text) => Some(crds::time::parse_rfc3339(text).ok_or_else(|| {
+                Failure::settings(format!("at: {text:?} is not an RFC 3339 time"))
+            })?),
+        };
+    let mut meant = vec![];
+    for target in targets {
+        let store = target.store.as_ref();
+        let found = retention::list(context, store, &target.path)?;
+        let fits = |(_, r): &(String, Facts)| {
+            choice.key.as_ref().is_none_or(|k| *k == r.key)
+                && choice.run.as_ref().is_none_or(|run| *run == r.run)
+                && at.is_none_or(|at| {
+                    crds::time::parse_rfc3339(&r.started_at).is_some_and(|s| s <= at)
+                })
+        };
+        if let Some((at, _)) = found.into_iter().rev().find(fits) {
+            let record = retention::record(store, &at)?;
+            meant.extend(record.map(|record| Found {
+                on: target.holds(&record.key),
+                record,
+            }));
+        }
+    }
+    // Of «the newest» only storages count that have it.
+    let newest = meant
+        .iter()
+        .map(|f| f.record.run.clone())
+        .max_by_key(|run| {
+            meant
+                .iter()
+                .filter(|f| f.record.run == *run)
+                .map(|f| f.record.started_at.clone())
+                .max()
+        });
+    meant.retain(|f| Some(&f.record.run) == newest.as_ref());
+    if meant.is_empty() {
+        let names: Vec<&str> = targets.iter().map(|t| t.name.as_str()).collect();
+        return Err(Failure::store(
+            "ArtefactNotFound",
+            format!(
+                "no archive of this Backup that fits is on {}: list what is stored: kubectl backup list",
+                names.join(", ")
+            ),
+        ));
+    }
+    Ok(meant)
+}
+
+fn gone(found: &Found) -> Failure {
+    Failure::verification(
+        "ArtefactGone",
+        format!(
+            "{} has a record but is not there: something else removed it",
+            found.record.key
+        ),
+    )
+}
+
+/// The archive's bytes, its parts one after another.
+///
+/// # Errors
+/// It is gone, or the storage refuses.
+pub(crate) fn whole_reader(found: &Found) -> Result<Box<dyn Read + Send>, Failure> {
+    let mut whole: Box<dyn Read + Send> = Box::new(std::io::empty());
+    for key in found.record.keys() {
+        let part = found.on.store.open(&key)?.ok_or_else(|| gone(found))?;
+        whole = Box::new(whole.chain(part));
+    }
+    Ok(whole)
+}
+
+pub(crate) fn identity(context: &Context) -> Result<Option<String>, Failure> {
+    let Some(path) = &context.settings.identity_file else {
+        return Ok(None);
+    };
+    std::fs::read_to_string(path).map(Some).map_err(|e| {
+        Failure::settings(format!(
+            "the age identity {} can't be read: {e}",
+            path.display()
+        ))
+    })
+}

@@ -1,0 +1,4 @@
+//! InfluxDB 2.
+
+pub mod dump;
+pub mod manifest;

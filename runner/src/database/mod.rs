@@ -1,0 +1,136 @@
+//! The databases that can be backed up: one folder a type, with what it needs to dump, to restore and
+//! to check. None of them knows of archives.
+
+pub mod complete;
+pub mod contents;
+pub mod dump;
+pub mod etcd;
+pub mod flaw;
+pub mod influxdb;
+pub mod mongodb;
+pub mod mysql;
+pub mod partial;
+pub mod postgresql;
+pub mod process;
+pub mod redis;
+pub mod restore;
+pub mod restore_check;
+pub mod scratch;
+pub mod server_identity;
+pub mod spool;
+
+use std::path::Path;
+
+use crds::plan::{Database, Engine};
+use secrecy::SecretString;
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+use dump::DumpJob;
+use restore_check::{RestoreCheck, not_verified};
+use spool::Member;
+
+/// Dumps one Database into the work directory; gives its entries in the archive.
+///
+/// # Errors
+/// The dump failed or is not complete.
+pub(crate) fn dump(
+    context: &Context,
+    model: &str,
+    database: &Database<SecretString>,
+    work: &Path,
+) -> Result<Vec<Member>, Failure> {
+    let at = format!("{model}/{}/{}", database.engine.as_str(), database.name);
+    let job = DumpJob {
+        context,
+        database,
+        work,
+        at,
+    };
+    match database.engine {
+        Engine::Postgresql => postgresql::dump::dump(&job),
+        Engine::Mysql | Engine::Mariadb => mysql::dump::dump(&job),
+        Engine::Redis => redis::dump::dump(&job),
+        Engine::Etcd => etcd::dump::dump(&job),
+        Engine::Mongodb => mongodb::dump::dump(&job),
+        Engine::Influxdb2 => influxdb::dump::dump(&job),
+        // sqlpackage takes the password on its command line alone, where every process reads it.
+        Engine::Mssql => Err(Failure::settings(
+            "mssql can't be dumped: its client takes the password on the command line alone, where every process of the node can read it",
+        )),
+    }
+}
+
+/// Logs in to one Database where its client can do so without a dump; else its port must answer.
+///
+/// # Errors
+/// It can't be reached, or refuses the login.
+pub(crate) fn probe(context: &Context, database: &Database<SecretString>) -> Result<(), Failure> {
+    let job = DumpJob {
+        context,
+        database,
+        work: Path::new("/"),
+        at: String::new(),
+    };
+    match database.engine {
+        Engine::Postgresql => postgresql::dump::probe(&job),
+        Engine::Mysql | Engine::Mariadb => mysql::dump::probe(&job),
+        Engine::Redis => redis::dump::probe(&job),
+        Engine::Etcd => etcd::dump::probe(&job),
+        Engine::Mongodb | Engine::Influxdb2 | Engine::Mssql => port_answers(&job),
+    }
+}
+
+/// Something listens at the Database's host and port.
+fn port_answers(job: &DumpJob<'_>) -> Result<(), Failure> {
+    use std::net::{TcpStream, ToSocketAddrs};
+    let d = job.database;
+    let default = match d.engine {
+        Engine::Mongodb => 27017,
+        Engine::Influxdb2 => 8086,
+        _ => 1433,
+    };
+    let text = d.host.as_deref().unwrap_or_default();
+    let text = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let text = text.split('/').next().unwrap_or_default();
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if port.chars().all(|c| c.is_ascii_digit()) => {
+            (host, port.parse().unwrap_or(default))
+        }
+        _ => (text, d.port.unwrap_or(default)),
+    };
+    let failed = |reason, e: std::io::Error| {
+        Failure::source(
+            reason,
+            format!("{host}:{port} does not answer: {e}; check config.host and config.port"),
+        )
+    };
+    let addresses = (host, port)
+        .to_socket_addrs()
+        .map_err(|e| failed("HostNotFound", e))?;
+    let mut last = std::io::Error::other("the name has no address");
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, std::time::Duration::from_secs(10)) {
+            Ok(_) => return Ok(()),
+            Err(e) => last = e,
+        }
+    }
+    Err(failed("ConnectionFailed", last))
+}
+
+/// Restores one dump into a scratch server of its type and compares; gives what was compared.
+///
+/// # Errors
+/// It does not load or differs; or can't be restored here, so that nothing is proven.
+pub(crate) fn check(check: &RestoreCheck<'_>) -> Result<String, Failure> {
+    match check.dump.engine {
+        Engine::Mysql | Engine::Mariadb => mysql::restore_check::run(check),
+        Engine::Postgresql => postgresql::restore_check::run(check),
+        Engine::Redis => redis::restore_check::run(check),
+        Engine::Etcd => etcd::restore_check::run(check),
+        Engine::Mongodb | Engine::Influxdb2 | Engine::Mssql => Err(not_verified(
+            "no verification restores a dump of this type".to_owned(),
+        )),
+    }
+}

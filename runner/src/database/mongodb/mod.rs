@@ -1,0 +1,4 @@
+//! MongoDB.
+
+pub mod bson;
+pub mod dump;

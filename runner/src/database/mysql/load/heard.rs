@@ -1,0 +1,116 @@
+//! What the server says of what is loaded: its warnings, by table.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+
+use crate::database::mysql::sql::{MARK, OTHER};
+use crate::scrub::without_rows;
+
+/// So many warnings of a table are kept.
+const KEPT: usize = 3;
+/// Longest line that is read.
+const LINE: u64 = 4096;
+
+/// Warnings that say that a row is not what was sent, or is not there.
+const OF_ROWS: [u32; 26] = [
+    1048, 1062, 1261, 1262, 1263, 1264, 1265, 1292, 1299, 1300, 1364, 1365, 1366, 1367, 1406, 1411,
+    1441, 1452, 1525, 1526, 1586, 1690, 1748, 3751, 3819, 4025,
+];
+/// Warnings that are no news: what was to be dropped is not there, a word is old, a computed value
+/// is computed anew.
+const NO_NEWS: [u32; 15] = [
+    1007, 1008, 1050, 1051, 1091, 1287, 1305, 1356, 1360, 1449, 1681, 1831, 1906, 3135, 3719,
+];
+
+/// What it said of one table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Of its rows: values it changed, rows it did not take.
+    pub rows: Vec<String>,
+    /// Of its definition.
+    pub definition: Vec<String>,
+}
+
+/// What it said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// Number of the table that was loaded last, from 1; 0 for other things.
+    pub last: usize,
+    /// By the number of the table.
+    pub told: BTreeMap<usize, Told>,
+}
+
+impl Heard {
+    /// Reads all that the client prints.
+    pub(super) fn listen(output: impl Read) -> Self {
+        let mut heard = Self::default();
+        let mut reader = BufReader::new(output);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match reader.by_ref().take(LINE).read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => return heard,
+                Ok(_) => heard.line(String::from_utf8_lossy(&line).trim_end()),
+            }
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        if let Some(number) = line.strip_prefix(MARK) {
+            self.last = number.parse().unwrap_or(OTHER);
+            return;
+        }
+        let Some((level, rest)) = line.split_once(" (Code ") else {
+            return;
+        };
+        let Some((code, text)) = rest.split_once("): ") else {
+            return;
+        };
+        let Ok(code) = code.parse::<u32>() else {
+            return;
+        };
+        let of_rows = OF_ROWS.contains(&code);
+        if !matches!(level, "Warning" | "Error" | "Note") {
+            return;
+        }
+        if !of_rows && (level == "Note" || NO_NEWS.contains(&code)) {
+            return;
+        }
+        let told = self.told.entry(self.last).or_default();
+        let list = if of_rows {
+            &mut told.rows
+        } else {
+            &mut told.definition
+        };
+        let said = format!("{} ({code})", without_rows(text));
+        if list.len() < KEPT && !list.contains(&said) {
+            list.push(said);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l5_warnings_belong_to_the_table_at_hand_and_quote_no_row() {
+        // As MySQL 9.7 and MariaDB 10.11 print them.
+        let text = "@@table 1\nNote (Code 1051): Unknown table 'ww.t'\n@@table 2\nWarning (Code 1264): Out of range value for column 'd' at row 1\nWarning (Code 1366): Incorrect string value: 'S3cr3t' for column `ww`.`t`.`c` at row 2\n@@table 0\nWarning (Code 1681): old\nWarning (Code 1266): Using storage engine InnoDB for table 't'\n";
+        let heard = Heard::listen(text.as_bytes());
+        assert_eq!(heard.last, 0);
+        let told = |n: usize| heard.told.get(&n).cloned().unwrap_or_default();
+        assert_eq!(told(1), Told::default());
+        assert_eq!(
+            told(2).rows,
+            [
+                "Out of range value for column 'd' at row 1 (1264)",
+                "Incorrect string value: '…' for column `ww`.`t`.`c` at row 2 (1366)"
+            ]
+        );
+        assert_eq!(
+            told(0).definition,
+            ["Using storage engine InnoDB for table 't' (1266)"]
+        );
+    }
+}

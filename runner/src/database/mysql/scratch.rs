@@ -1,0 +1,520 @@
+//! A scratch MariaDB without network, to restore dumps of MySQL and MariaDB into. What it refuses or
+//! has otherwise proves nothing where it is older than the source or of another family.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::context::Context;
+use crate::database::contents::Table;
+use crate::database::mysql::dump_reader::{DumpReader, Summary};
+use crate::database::mysql::load::{self, Loaded};
+use crate::database::mysql::source::{self, Client, Dump};
+use crate::database::scratch::root;
+use crate::failure::Failure;
+use crate::process::Ended;
+
+/// A server that has not answered by then has failed.
+const START: Duration = Duration::from_secs(120);
+
+/// The last error of a client that did not end well.
+pub(crate) fn said(ended: &Ended) -> String {
+    let errors = |m: &&String| m.starts_with("ERROR");
+    let last = ended.messages.iter().rev().find(errors);
+    let last = last.or_else(|| ended.messages.last());
+    last.map_or("nothing", String::as_str).to_owned()
+}
+
+/// Errors by which a server says that it lacks something, or room, and not that the dump is wrong.
+const OF_THE_SERVER: [u32; 25] = [
+    3, 28, 1021, 1030, 1037, 1038, 1041, 1053, 1114, 1115, 1118, 1126, 1127, 1128, 1193, 1235,
+    1273, 1286, 1289, 1478, 1524, 1911, 2006, 2013, 4161,
+];
+/// The same without a number.
+const IN_WORDS: [&str; 4] = [
+    "is not loaded",
+    "is full",
+    "Lost connection",
+    "server has gone away",
+];
+/// Errors about a database, table or function that is not there.
+const NOT_THERE: [u32; 4] = [1049, 1146, 1305, 1630];
+
+/// Why what a scratch server says, or has otherwise, proves nothing: it is of another family than the
+/// source, or older; it lacks what the dump uses; or that is in a database of which no dump is here.
+/// `None` if it is able: then the dump is at fault. `databases` are those of the dump.
+pub(crate) fn unable(source: &str, here: &str, said: &str, databases: &[String]) -> Option<String> {
+    if source.is_empty() {
+        return Some("of what version its server was is not known".to_owned());
+    }
+    if is_mariadb(source) != is_mariadb(here) {
+        return Some(format!(
+            "it is of a server {source}, and the scratch server is {here}"
+        ));
+    }
+    if release(here) < release(source) {
+        return Some(format!(
+            "it is of a server {source}, and the scratch server is older ({here})"
+        ));
+    }
+    let number = source::number(said);
+    if number.is_some_and(|n| OF_THE_SERVER.contains(&n))
+        || IN_WORDS.iter().any(|w| said.contains(w))
+    {
+        return Some(format!(
+            "the scratch server ({here}) lacks what the dump needs"
+        ));
+    }
+    let elsewhere = number
+        .filter(|n| NOT_THERE.contains(n))
+        .and_then(|_| foreign(said, databases));
+    elsewhere.map(|name| format!("it needs {name}, which is in no database of this dump"))
+}
+
+/// The name in an error that is of none of these databases. A dump that names no database names
+/// none here, so that all names are its own.
+fn foreign<'a>(said: &'a str, databases: &[String]) -> Option<&'a str> {
+    let quoted = said.split('\'').nth(1);
+    let word = said
+        .split(' ')
+        .find(|w| w.contains('.') && !w.ends_with('.'));
+    let name = quoted.or(word)?;
+    let database = name.split('.').next()?.trim_matches('`');
+    let own = databases.iter().any(|d| d.eq_ignore_ascii_case(database));
+    (!own && !databases.is_empty()).then_some(name)
+}
+
+/// MySQL has no version 10.
+fn is_mariadb(version: &str) -> bool {
+    version.to_lowercase().contains("mariadb") || release(version).0 >= 10
+}
+
+/// Major, minor and patch.
+fn release(version: &str) -> (u32, u32, u32) {
+    // What MariaDB puts before its own version for old clients.
+    let text = version.strip_prefix("5.5.5-").unwrap_or(version);
+    let mut parts = text
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|p| p.parse().unwrap_or(0));
+    let mut next = || parts.next().unwrap_or(0);
+    (next(), next(), next())
+}
+
+/// Tables without the hashes of those that can only be counted.
+pub(crate) fn counted(tables: &[Table], periods: &[(String, String)]) -> Vec<Table> {
+    let mut all = tables.to_vec();
+    for table in &mut all {
+        let is = |(d, t): &&(String, String)| {
+            *t == table.name && (*d == table.database || table.database.is_empty())
+        };
+        if periods.iter().any(|p| is(&p)) {
+            table.hash.clear();
+        }
+    }
+    all
+}
+
+/// What a verdict says of tables that were only counted.
+pub(crate) fn by_number(periods: &[(String, String)]) -> String {
+    match periods {
+        [] => String::new(),
+        [(database, table), more @ ..] => format!(
+            "; of {database}.{table}{} the rows were counted alone: the dump is without their history, and a load makes their periods anew",
+            match more.len() {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            }
+        ),
+    }
+}
+
+/// So many users are made one after the other, by what the server says.
+const DEFINERS: usize = 50;
+
+/// `The user specified as a definer ('app'@'%') does not exist`: the user, as SQL.
+fn missing_definer(ended: &Ended) -> Option<String> {
+    let said = said(ended);
+    source::number(&said).filter(|n| *n == 1449)?;
+    let (_, rest) = said.split_once("definer (")?;
+    let (user, _) = rest.rsplit_once(") does not exist")?;
+    let (name, host) = user
+        .strip_prefix('\'')?
+        .strip_suffix('\'')?
+        .rsplit_once("'@'")?;
+    let literals = |text: &str| source::literals(&[text.to_owned()]);
+    Some(format!("{}@{}", literals(name), literals(host)))
+}
+
+/// A server of its own in a directory of its own; both are gone when it is dropped.
+pub(crate) struct Scratch {
+    directory: PathBuf,
+    server: Option<Child>,
+    /// Field of the spec that gives it its volume.
+    volume: &'static str,
+}
+
+impl Scratch {
+    /// Makes its data and starts it; `volume` is the field of the spec that gives it room.
+    ///
+    /// # Errors
+    /// The image has no such server, or there is no room.
+    pub(crate) fn start(context: &Context, volume: &'static str) -> Result<Self, Failure> {
+        let find = |name: &str| {
+            let path = &context.settings.path;
+            path.iter().map(|d| d.join(name)).find(|p| p.is_file()).ok_or_else(|| {
+                Failure::settings(format!(
+                    "verification by restore needs {name}, which this image lacks: use an image with mariadb-server"
+                ))
+            })
+        };
+        let (install, server) = (find("mariadb-install-db")?, find("mariadbd")?);
+        let directory = root().join(format!("scratch-{}", context.nonce));
+        std::fs::create_dir(&directory).map_err(|e| {
+            Failure::other(
+                "ScratchFailed",
+                format!("{} can't be made ({e}): set {volume}", directory.display()),
+            )
+        })?;
+        let mut scratch = Self {
+            directory,
+            server: None,
+            volume,
+        };
+        scratch.install(&install)?;
+        scratch.server = Some(scratch.launch(&server)?);
+        Ok(scratch)
+    }
+
+    fn common(&self, command: &mut Command) {
+        command
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .arg("--no-defaults")
+            .arg(format!(
+                "--datadir={}",
+                self.directory.join("data").display()
+            ))
+            .arg(format!("--tmpdir={}", self.directory.display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if rustix::process::geteuid().is_root() {
+            command.arg("--user=root");
+        }
+    }
+
+    fn install(&self, program: &Path) -> Result<(), Failure> {
+        let mut command = Command::new(program);
+        self.common(&mut command);
+        let good = command
+            .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
+            .status()
+            .is_ok_and(|s| s.success());
+        if good {
+            return Ok(());
+        }
+        Err(Failure::other(
+            "ScratchFailed",
+            format!(
+                "the scratch server's data directory can't be made: give {} more space",
+                self.volume
+            ),
+        ))
+    }
+
+    fn launch(&self, program: &Path) -> Result<Child, Failure> {
+        let mut command = Command::new(program);
+        self.common(&mut command);
+        command
+            .arg(format!("--socket={}", self.socket().display()))
+            .arg(format!(
+                "--pid-file={}",
+                self.directory.join("pid").display()
+            ))
+            .args([
+                "--skip-networking",
+                "--skip-log-bin",
+                "--event-scheduler=OFF",
+                "--innodb-flush-log-at-trx-commit=0",
+                "--innodb-doublewrite=0",
+                "--max-allowed-packet=1G",
+            ])
+            .spawn()
+            .map_err(|e| {
+                Failure::other(
+                    "ScratchFailed",
+                    format!("the scratch server can't be started: {e}"),
+                )
+            })
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.directory.join("s")
+    }
+
+    /// Arguments of a client that speaks to it.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        vec![
+            "--no-defaults".to_owned(),
+            format!("--socket={}", self.socket().display()),
+            "--user=root".to_owned(),
+        ]
+    }
+
+    /// Waits until it answers.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(crate) fn wait(&self, context: &Context, client: &Client) -> Result<(), Failure> {
+        let deadline = Instant::now() + START;
+        loop {
+            context.check()?;
+            // What a client says of a server that is not there yet would fill the log.
+            if self.socket().exists() && self.answers(context, client)? {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(Failure::other(
+                    "ScratchFailed",
+                    "the scratch server does not answer",
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    fn ask(
+        &self,
+        context: &Context,
+        client: &Client,
+        sql: &str,
+    ) -> Result<(String, Ended), Failure> {
+        let mut args = self.arguments();
+        args.extend(["--batch", "--skip-column-names"].map(str::to_owned));
+        Dump::run(client, &args, sql, &context.cancel, &context.scrub)
+    }
+
+    /// Its version.
+    ///
+    /// # Errors
+    /// It can't be asked.
+    pub(crate) fn version(&self, context: &Context, client: &Client) -> Result<String, Failure> {
+        let (text, _) = self.ask(context, client, "SELECT VERSION();\n")?;
+        Ok(text.trim().to_owned())
+    }
+
+    /// Tables with periods that can be seen, where a dump with these arguments is without history:
+    /// database, table.
+    ///
+    /// # Errors
+    /// It can't be asked.
+    pub(crate) fn periods(
+        &self,
+        context: &Context,
+        client: &Client,
+        arguments: &[String],
+    ) -> Result<Vec<(String, String)>, Failure> {
+        if arguments.iter().any(|a| a == "--dump-history" || a == "-H") {
+            return Ok(vec![]);
+        }
+        let sql = "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.COLUMNS WHERE GENERATION_EXPRESSION='ROW START';\n";
+        let (text, _) = self.ask(context, client, sql)?;
+        let pairs = text.lines().filter_map(|l| l.split_once('\t'));
+        Ok(pairs.map(|(d, t)| (d.to_owned(), t.to_owned())).collect())
+    }
+
+    /// Loads a dump. Users that it names as definers and that are not here are made: views on views
+    /// need them. Each time one is missing, the dump is opened and loaded anew.
+    ///
+    /// # Errors
+    /// The dump can't be read, or the client can't be started.
+    pub(crate) fn load(
+        &self,
+        context: &Context,
+        client: &Client,
+        args: &[String],
+        open: impl Fn() -> Result<Box<dyn Read + Send>, Failure>,
+    ) -> Result<Loaded, Failure> {
+        for _ in 0..DEFINERS {
+            let loaded = load::load(context, client, args, open()?, None)?;
+            context.check()?;
+            let Some(user) = missing_definer(&loaded.ended) else {
+                return Ok(loaded);
+            };
+            let make = format!("CREATE USER {user}; GRANT ALL ON *.* TO {user};\n");
+            let (_, ended) = self.ask(context, client, &make)?;
+            if !ended.good() {
+                return Ok(loaded);
+            }
+        }
+        load::load(context, client, args, open()?, None)
+    }
+
+    fn answers(&self, context: &Context, client: &Client) -> Result<bool, Failure> {
+        let (_, ended) = Dump::run(
+            client,
+            &self.arguments(),
+            "SELECT 1;\n",
+            &context.cancel,
+            &context.scrub,
+        )?;
+        Ok(ended.good())
+    }
+
+    /// Dumps it as the dump with these arguments was made, but for options that need a binlog.
+    ///
+    /// # Errors
+    /// The client fails.
+    pub(crate) fn dump(
+        &self,
+        context: &Context,
+        client: &Client,
+        arguments: &[String],
+    ) -> Result<Summary, Failure> {
+        const OF_THE_SOURCE: [&str; 6] = [
+            "--init-command",
+            "--master-data",
+            "--source-data",
+            "--set-gtid-purged",
+            "--column-statistics",
+            "--gtid",
+        ];
+        let mut args = self.arguments();
+        let kept = arguments
+            .iter()
+            .filter(|a| !OF_THE_SOURCE.iter().any(|o| a.starts_with(o)));
+        args.extend(kept.cloned());
+        let (child, mut output) = Dump::start(client, &args, &context.cancel, &context.scrub)?;
+        let mut reader = DumpReader::default();
+        let mut buffer = vec![0; 256 * 1024];
+        let read = loop {
+            match std::io::Read::read(&mut output, &mut buffer) {
+                Ok(0) => break Ok(()),
+                Ok(n) => reader.feed(&buffer[..n]),
+                Err(e) => break Err(e),
+            }
+        };
+        let ended = child.wait()?;
+        let summary = reader.finish();
+        if read.is_err() || !ended.good() || !summary.whole {
+            return Err(Failure::other(
+                "ScratchFailed",
+                format!(
+                    "the restored data can't be dumped again: {} ended with {} and said: {}",
+                    client.name(),
+                    ended.status_text(),
+                    ended.messages.last().map_or("nothing", String::as_str)
+                ),
+            ));
+        }
+        Ok(summary)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            // Nothing of it is kept, so it need not be shut down in order.
+            if let Some(pid) = i32::try_from(server.id()).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            let _ = server.wait();
+        }
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::contents::differences;
+
+    const HERE: &str = "10.11.19-MariaDB-0+deb12u1";
+
+    #[test]
+    fn t8_what_an_older_server_or_another_family_says_proves_nothing() {
+        let own = ["shop".to_owned()];
+        for (source, said, able) in [
+            (
+                "10.11.19-MariaDB-log",
+                "ERROR 1064 (42000) at line 7: You have an error in your SQL syntax",
+                true,
+            ),
+            ("10.6.2-MariaDB", "ERROR 1064 (42000) at line 7", true),
+            ("10.6.2-MariaDB", "", true),
+            (
+                "5.5.5-10.5.1-MariaDB",
+                "ERROR 1062 (23000) at line 7: Duplicate entry",
+                true,
+            ),
+            (
+                "11.8.9-MariaDB-0+deb13u1",
+                "ERROR 4161 (HY000) at line 7: Unknown data type: 'vector'",
+                false,
+            ),
+            ("11.8.9-MariaDB", "", false),
+            ("10.11.20-MariaDB", "", false),
+            ("9.7.4", "", false),
+            ("8.0.36-0ubuntu0.22.04.1", "ERROR 1064", false),
+            ("", "", false),
+            (
+                "10.11.19-MariaDB",
+                "ERROR 1286 (42000) at line 7: Unknown storage engine 'ROCKSDB'",
+                false,
+            ),
+            (
+                "10.11.19-MariaDB",
+                "ERROR 1273 (HY000) at line 7: Unknown collation: 'x'",
+                false,
+            ),
+            (
+                "10.11.19-MariaDB",
+                "ERROR 1114 (HY000) at line 7: The table 't' is full",
+                false,
+            ),
+            (
+                "10.11.19-MariaDB",
+                "ERROR 1146 (42S02) at line 7: Table 'shop.t' doesn't exist",
+                true,
+            ),
+            (
+                "10.11.19-MariaDB",
+                "ERROR 1146 (42S02) at line 7: Table 'other.t' doesn't exist",
+                false,
+            ),
+            (
+                "10.11.19-MariaDB",
+                "ERROR 1305 (42000) at line 7: FUNCTION other.f does not exist",
+                false,
+            ),
+            (
+                "10.11.19-MariaDB",
+                "ERROR 1305 (42000) at line 7: FUNCTION shop.f does not exist",
+                true,
+            ),
+        ] {
+            let why = unable(source, HERE, said, &own);
+            assert_eq!(why.is_none(), able, "{source}: {said}: {why:?}");
+        }
+    }
+
+    #[test]
+    fn tables_that_can_only_be_counted_are_compared_by_number() {
+        let table = |rows, hash: &str| Table {
+            database: "d".to_owned(),
+            name: "t".to_owned(),
+            rows,
+            hash: hash.to_owned(),
+        };
+        let periods = [("d".to_owned(), "t".to_owned())];
+        let differ = |found| {
+            let found = counted(&[found], &periods);
+            differences(&counted(&[table(2, "1")], &periods), &found)
+        };
+        assert_eq!(differ(table(2, "2")), [""; 0]);
+        assert_eq!(differ(table(3, "1")).len(), 1);
+    }
+}

@@ -1,0 +1,244 @@
+//! A scratch server as a child: its words go into a file, and it ends with the value.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::context::Context;
+use crate::database::restore_check::VOLUME;
+use crate::failure::Failure;
+
+/// Where the operator mounts `spec.verify.volume`.
+const MOUNT: &str = "/run/backup-verify";
+/// A server that has not answered by then has failed.
+pub(crate) const START: Duration = Duration::from_secs(120);
+/// Time between two questions.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Time a server gets to end before it is killed.
+const END: Duration = Duration::from_secs(20);
+/// So many of a server's last lines are told.
+const LINES: usize = 4;
+
+/// A directory of this verification alone; gone with it.
+pub(crate) struct Area {
+    pub(crate) path: PathBuf,
+}
+
+impl Area {
+    pub(crate) fn new(context: &Context) -> Result<Self, Failure> {
+        let path = root().join(format!("archive-{}", context.nonce));
+        std::fs::create_dir(&path).map_err(|e| no_room(&path, &e))?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+pub(crate) fn no_room(path: &Path, error: &io::Error) -> Failure {
+    Failure::other(
+        "ScratchFailed",
+        format!(
+            "{} can't be written: {error}; give {VOLUME} more space",
+            path.display()
+        ),
+    )
+}
+
+/// A directory of a server's own; gone with it.
+pub(crate) struct Home {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// Another user than root, for a server that refuses root.
+    pub(crate) user: Option<u32>,
+}
+
+impl Home {
+    /// Makes it; with `never_root` it belongs to another user where this process is root's.
+    pub(crate) fn new(area: &Area, name: &str, never_root: bool) -> Result<Self, Failure> {
+        let path = area.path.join(name);
+        std::fs::create_dir(&path).map_err(|e| no_room(&path, &e))?;
+        let root = rustix::process::geteuid().is_root();
+        // Any other does: it is that of the runner's image.
+        let user = (root && never_root).then_some(65532);
+        let home = Self { path, user };
+        if user.is_some() {
+            std::os::unix::fs::chown(&home.path, user, user)
+                .map_err(|e| no_room(&home.path, &e))?;
+        }
+        Ok(home)
+    }
+
+    /// A command in it, with an environment of its own.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env(
+                "PATH",
+                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            )
+            .env("LC_ALL", "C")
+            .current_dir("/")
+            .stdin(Stdio::null());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
+        command
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A running server.
+pub(crate) struct Server {
+    child: Child,
+    log: PathBuf,
+    stop: Signal,
+}
+
+impl Server {
+    /// Starts it; `stop` has it end at once.
+    pub(crate) fn start(mut command: Command, home: &Home, stop: Signal) -> Result<Self, Failure> {
+        let log = home.path.join("log");
+        let file = File::create(&log).map_err(|e| no_room(&log, &e))?;
+        let second = file.try_clone().map_err(|e| no_room(&log, &e))?;
+        let child = command
+            .stdout(file)
+            .stderr(second)
+            .process_group(0)
+            .spawn()
+            .map_err(|e| {
+                Failure::other(
+                    "ScratchFailed",
+                    format!("the scratch server can't be started: {e}"),
+                )
+            })?;
+        Ok(Self { child, log, stop })
+    }
+
+    /// Asks until the answer is there, the server has ended, or its time is up; an answer that says
+    /// "busy" gives it more time.
+    pub(crate) fn wait(
+        &mut self,
+        context: &Context,
+        mut ask: impl FnMut() -> Result<Answer, Failure>,
+    ) -> Result<Started, Failure> {
+        let mut deadline = Instant::now() + START;
+        loop {
+            context.check()?;
+            match ask()? {
+                Answer::Yes => return Ok(Started::Yes),
+                Answer::Busy => deadline = Instant::now() + START,
+                Answer::No => {}
+            }
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return Ok(Started::Ended);
+            }
+            if Instant::now() > deadline {
+                return Err(Failure::other(
+                    "ScratchFailed",
+                    format!("the scratch server does not answer: {}", self.said(context)),
+                ));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// It runs.
+    pub(crate) fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Its last words of a kind: lines that hold `mark`.
+    pub(crate) fn said_of(&self, context: &Context, mark: &str) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().filter(|l| l.contains(mark)).collect();
+        last(context, lines.join("\n").as_bytes())
+    }
+
+    /// Its last words.
+    pub(crate) fn said(&self, context: &Context) -> String {
+        last(context, &std::fs::read(&self.log).unwrap_or_default())
+    }
+}
+
+/// The last lines of a program's words, without secrets.
+pub(crate) fn last(context: &Context, text: &[u8]) -> String {
+    let tail = &text[text.len().saturating_sub(4096)..];
+    let text = String::from_utf8_lossy(tail);
+    let mut lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect();
+    let over = lines.len().saturating_sub(LINES);
+    let text = lines.split_off(over).join(" / ");
+    if text.is_empty() {
+        return "it said nothing".to_owned();
+    }
+    context.scrub.clean(&text)
+}
+
+/// What a server says to whether it is ready.
+pub(crate) enum Answer {
+    /// It is.
+    Yes,
+    /// It is at work on it.
+    Busy,
+    /// Nothing.
+    No,
+}
+
+/// What became of a server that was waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Started {
+    /// It answers.
+    Yes,
+    /// It has ended.
+    Ended,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let signal = |signal| pid.map(|pid| kill_process(pid, signal));
+        if self.child.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return;
+        }
+        signal(self.stop);
+        let deadline = Instant::now() + END;
+        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && Instant::now() < deadline
+        {
+            std::thread::sleep(PAUSE);
+        }
+        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            signal(Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Where scratch servers keep their data: the volume that is mounted for them, or where it is not,
+/// the system's directory for temporary files.
+pub(crate) fn root() -> PathBuf {
+    let root = Path::new(MOUNT);
+    if root.is_dir() {
+        root.to_owned()
+    } else {
+        std::env::temp_dir()
+    }
+}

@@ -1,0 +1,151 @@
+//! Finding artefacts by what people say: a key, a run, a moment, or the newest.
+
+use std::io::Read;
+
+use chrono::{DateTime, Utc};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::mysql_backup::dumps::{self, Dump};
+use crate::mysql_backup::manifest::{self, Manifest};
+use crate::retention::Owner;
+use crate::settings::options::Choice;
+use crate::store::Store;
+use crate::stream::checksum::{self, Stored};
+use crate::stream::codec;
+
+/// The manifest of the chosen artefact.
+///
+/// # Errors
+/// There is none, or the store refuses.
+pub fn choose(context: &Context, store: &dyn Store, choice: &Choice) -> Result<Manifest, Failure> {
+    let identity = &context.settings.identity;
+    if let Some(key) = &choice.key {
+        if key.split('/').any(|part| part == "..") || key.starts_with('/') {
+            return Err(Failure::settings(format!(
+                "{key:?} is not a key below the destination"
+            )));
+        }
+        return manifest::read(store, &Manifest::key_of(key))?
+            .filter(|m| m.key == *key)
+            .ok_or_else(|| missing(store, &format!("no artefact {key} with a manifest")));
+    }
+    let at = choice.at.as_deref().map(instant).transpose()?;
+    let all = dumps::list(store, identity, context.clock.now().into())?;
+    let fits = |dump: &&Dump| {
+        let facts = &dump.known.facts;
+        let of_run = choice.run.as_ref().is_none_or(|run| facts.run == *run);
+        let started = crds::time::parse_rfc3339(&facts.started_at);
+        of_run && at.is_none_or(|at| started.is_some_and(|s| s <= at))
+    };
+    // What may be another cluster's is taken only where nothing is the object's own.
+    let own = all.iter().filter(|d| d.owner == Owner::This);
+    let found = own.rev().find(fits).or(all.iter().rev().find(fits));
+    let found = match &found {
+        Some(dump) => manifest::read(store, &Manifest::key_of(&dump.known.facts.key))?,
+        None => None,
+    };
+    found.ok_or_else(|| {
+        let what = match (&choice.run, &choice.at) {
+            (Some(run), _) => format!("no artefact of run {run}"),
+            (None, Some(at)) => format!("no artefact of {at} or earlier"),
+            (None, None) => "no artefact".to_owned(),
+        };
+        missing(store, &format!("{what} in {}", identity.directory()))
+    })
+}
+
+fn instant(text: &str) -> Result<DateTime<Utc>, Failure> {
+    crds::time::parse_rfc3339(text)
+        .ok_or_else(|| Failure::settings(format!("at: {text:?} is not an RFC 3339 time")))
+}
+
+fn missing(store: &dyn Store, what: &str) -> Failure {
+    Failure::store(
+        "ArtefactNotFound",
+        format!(
+            "{what} in {}: list what is stored, or correct the destination",
+            store.describe()
+        ),
+    )
+}
+
+/// The stored bytes still have the length and SHA-256 of the manifest.
+///
+/// # Errors
+/// They differ, or can't be read.
+pub fn check(store: &dyn Store, manifest: &Manifest) -> Result<(), Failure> {
+    let sent = Stored {
+        bytes: manifest.stored_bytes,
+        sha256: manifest.stored_sha256.clone(),
+    };
+    checksum::compare(&manifest.key, stored(store, manifest)?, &sent)
+}
+
+/// The dump's own bytes: decrypted and decompressed.
+///
+/// # Errors
+/// The key is missing or wrong, or the artefact is damaged.
+pub fn open(
+    context: &Context,
+    store: &dyn Store,
+    manifest: &Manifest,
+) -> Result<Box<dyn Read + Send>, Failure> {
+    opened(context, manifest, stored(store, manifest)?)
+}
+
+/// The same of stored bytes that are read already.
+///
+/// # Errors
+/// The same.
+pub(crate) fn opened(
+    context: &Context,
+    manifest: &Manifest,
+    stored: Box<dyn Read + Send>,
+) -> Result<Box<dyn Read + Send>, Failure> {
+    let identity = match (
+        &context.settings.identity_file,
+        manifest.encryption.as_str(),
+    ) {
+        (_, "") => None,
+        (Some(path), _) => Some(std::fs::read_to_string(path).map_err(|e| {
+            Failure::settings(format!(
+                "the age identity {} can't be read: {e}",
+                path.display()
+            ))
+        })?),
+        (None, _) => {
+            return Err(Failure::settings(format!(
+                "{} is encrypted and no identity is given: set spec.decryption.age.identitySecretKeyRef",
+                manifest.key
+            )));
+        }
+    };
+    codec::decoder(stored, manifest.compression, identity.as_deref()).map_err(|e| {
+        e.downcast::<Failure>().unwrap_or_else(|e| {
+            Failure::verification(
+                "NotDecryptable",
+                format!(
+                    "{} can't be opened: {e}; check that the identity belongs to its recipients",
+                    manifest.key
+                ),
+            )
+        })
+    })
+}
+
+/// The stored bytes.
+///
+/// # Errors
+/// They are gone, or the store refuses.
+pub(crate) fn stored(
+    store: &dyn Store,
+    manifest: &Manifest,
+) -> Result<Box<dyn Read + Send>, Failure> {
+    store.open(&manifest.key)?.ok_or_else(|| {
+        Failure::store(
+            "ArtefactNotFound",
+            format!("{} is gone from the store", manifest.key),
+        )
+    })
+}

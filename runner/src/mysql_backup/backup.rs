@@ -1,0 +1,627 @@
+//! The action Backup: connect, dump, store, read back, publish, prune.
+//!
+//! Two pods may be at one run, each of them frozen at any moment for as long as it likes. What keeps
+//! them apart: an attempt writes and removes keys alone that are its own ([`Claim`]); a manifest,
+//! written where none is, makes an artefact count, and from then on no attempt removes either; who
+//! finds the run's artefact vouched for by another takes that one, once it has read it back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crds::parts::CompressionType;
+use crds::run::Artefact;
+
+use crate::clock::duration;
+use crate::context::Context;
+use crate::database::mysql::connect::{self, Connection};
+use crate::database::mysql::dump_reader::{DumpReader, Summary};
+use crate::database::mysql::source::{self, Asked, Client, Dump, DumpPlan, OptionFile, Server};
+use crate::failure::Failure;
+use crate::mysql_backup::dumps::Dumps;
+use crate::mysql_backup::manifest::{self, Manifest};
+use crate::report::Ticker;
+use crate::retention::{self, For};
+use crate::settings::{self, Identity, Source};
+use crate::store::leftovers::{self, Place};
+use crate::store::{ARCHIVED, Attempt, Claim, Note, Store, Upload, read_back, warn_of_condition};
+use crate::stream::checksum::{self, Stored};
+use crate::stream::pipeline::{self, Raw};
+
+/// A pause of the store from which on it is to blame that the server hung up.
+const STORE_PAUSED: Duration = Duration::from_secs(30);
+
+/// Runs it. What was learned on the way stands in the report.
+///
+/// # Errors
+/// The first thing that went wrong.
+pub fn run(context: &Context) -> Result<(), Failure> {
+    let settings = &context.settings;
+    settings.check()?;
+    let source = settings.source()?;
+    let store = context.open_store()?;
+    let directory = settings.identity.directory();
+    clean(context, store.as_ref(), false)?;
+    if let Some(done) = stored_before(context, store.as_ref(), &directory)? {
+        adopt(context, &done);
+        return prune(context, store.as_ref(), &done);
+    }
+    let connected = connect(context, source)?;
+    context.check()?;
+    let (key, claim) = claim_key(context, &store, &directory)?;
+    let claim = Arc::new(claim);
+    let ticker = {
+        let (store, claim) = (Arc::clone(&store), Arc::clone(&claim));
+        Ticker::start(Arc::clone(&context.reporter), move || {
+            store.keep_alive();
+            claim.renew();
+        })
+    };
+    let mut upload = store.begin(&key)?;
+    if let Some(estimate) = connected.server().and_then(|s| s.estimate) {
+        upload.expect(expected(estimate, settings.compression.type_));
+    }
+    let (raw, stored) = dump(context, source, &connected, upload.as_mut())?;
+    context.check()?;
+    let delivered = deliver(
+        context,
+        &connected,
+        store.as_ref(),
+        (upload.as_mut(), &claim),
+        &key,
+        (raw, stored),
+    );
+    let manifest = match delivered {
+        Ok(manifest) => manifest,
+        Err(e) => other_attempt(context, store.as_ref(), e)?,
+    };
+    adopt(context, &manifest);
+    // In this order: what was not published goes before the claim on it.
+    drop(upload);
+    drop(ticker);
+    drop(claim);
+    prune(context, store.as_ref(), &manifest)
+}
+
+/// Removes what dead attempts left in the object's directory; with `all` whatever was left there.
+/// Gives the number.
+///
+/// # Errors
+/// The store refuses.
+pub fn clean(context: &Context, store: &dyn Store, all: bool) -> Result<u64, Failure> {
+    let identity = &context.settings.identity;
+    let place = Directory {
+        context,
+        identity,
+        path: identity.directory(),
+        all,
+    };
+    let removed = leftovers::clean(
+        store,
+        (&context.attempt(), context.clock.elapsed()),
+        &place,
+        all,
+    )?;
+    if !all && !removed.manifests.is_empty() {
+        context.reporter.warn(&format!(
+            "{} without their artefacts were removed, as a prune that was ended half-way leaves them: {}",
+            removed.manifests.len(),
+            removed.manifests.join(", ")
+        ));
+    }
+    Ok(removed.count())
+}
+
+/// An object's directory: all in it is the object's own.
+struct Directory<'a> {
+    context: &'a Context,
+    identity: &'a Identity,
+    path: String,
+    all: bool,
+}
+
+impl Place for Directory<'_> {
+    fn directory(&self) -> &str {
+        &self.path
+    }
+
+    fn is_artefact(&self, key: &str) -> bool {
+        // What has no manifest is the user's where retention is told to take such over.
+        let rules = self.context.settings.retention.as_ref();
+        let adopts = rules.is_some_and(|r| r.adopt_pattern.is_some());
+        (self.all || !adopts) && self.is_upload(key)
+    }
+
+    fn is_upload(&self, key: &str) -> bool {
+        self.directory_of(key) && settings::is_artefact(key.rsplit('/').next().unwrap_or(key))
+    }
+
+    fn is_of_run(&self, key: &str) -> bool {
+        self.directory_of(key) && self.identity.is_of_run(key, self.context.clock.started)
+    }
+
+    fn is_own(&self, _note: &Note) -> bool {
+        true
+    }
+
+    fn prunes(&self) -> bool {
+        self.context.settings.retention.is_some()
+    }
+
+    fn is_alone(&self) -> bool {
+        true
+    }
+
+    fn manifest_of(&self, key: &str) -> String {
+        Manifest::key_of(key)
+    }
+
+    fn lone_manifests(&self, store: &dyn Store) -> Result<Vec<String>, Failure> {
+        let entries = store.list(&self.path)?;
+        let mut lone = vec![];
+        for entry in &entries {
+            let Some(artefact) = Manifest::artefact_of(&entry.key) else {
+                continue;
+            };
+            if entries.iter().any(|e| e.key == artefact) {
+                continue;
+            }
+            let own = manifest::read(store, &entry.key)?
+                .is_some_and(|m| m.key == artefact && m.belongs_to(self.identity));
+            if own && store.open(artefact)?.is_none() {
+                lone.push(entry.key.clone());
+            }
+        }
+        Ok(lone)
+    }
+}
+
+impl Directory<'_> {
+    fn directory_of(&self, key: &str) -> bool {
+        key.strip_prefix(&self.path)
+            .and_then(|rest| rest.strip_prefix('/'))
+            .is_some_and(|name| !name.contains('/'))
+    }
+}
+
+/// The key this attempt writes to, and its claim on it: the usual one, where no other attempt may be
+/// at it, or else one that no other can have.
+fn claim_key(
+    context: &Context,
+    store: &Arc<dyn Store>,
+    directory: &str,
+) -> Result<(String, Claim), Failure> {
+    let settings = &context.settings;
+    let identity = &settings.identity;
+    let usual = identity.key(
+        context.clock.started,
+        settings.compression.type_,
+        !settings.recipients.is_empty(),
+    );
+    let note = Note {
+        object: identity.object.clone(),
+        run: identity.run.clone(),
+        key: usual.clone(),
+        manifest: Manifest::key_of(&usual),
+        split: false,
+        token: String::new(),
+    };
+    let claim = Claim::take(store, &context.attempt(), directory, note, false)?;
+    warn_of_condition(&context.reporter, store.as_ref(), claim.condition());
+    let manifest = Manifest::key_of(&usual);
+    let taken = store
+        .list(directory)?
+        .iter()
+        .any(|e| e.key == usual || e.key == manifest);
+    if !taken && !claim.contended() {
+        return Ok((usual, claim));
+    }
+    let key = own_key(&usual, &context.attempt());
+    claim.turn_to(&key, &Manifest::key_of(&key))?;
+    Ok((key, claim))
+}
+
+/// A key that no other attempt has.
+fn own_key(usual: &str, attempt: &Attempt) -> String {
+    let tag = crds::names::short_hash(&[&attempt.pod, &attempt.nonce], 8);
+    settings::apart(usual, &tag)
+}
+
+/// Bytes to expect of an artefact by the server's estimate of its data: uncompressed, text is
+/// longer than what it says, binary columns twice as long.
+fn expected(estimate: u64, compression: CompressionType) -> u64 {
+    match compression {
+        CompressionType::None => estimate.saturating_mul(2),
+        CompressionType::Zstd | CompressionType::Gzip => estimate,
+    }
+}
+
+/// Closes the upload, reads it back, and gives it its name and manifest; or gives what another
+/// attempt of the run has vouched for meanwhile.
+fn deliver(
+    context: &Context,
+    connected: &Connected,
+    store: &dyn Store,
+    (upload, claim): (&mut dyn Upload, &Claim),
+    key: &str,
+    (raw, stored): (Raw<Summary>, Stored),
+) -> Result<Manifest, Failure> {
+    context.reporter.phase("Storing");
+    upload.close()?;
+    context.check()?;
+    context.reporter.phase("ReadingBack");
+    let read_back = read_back(&context.reporter, upload, key, &stored)?;
+    context.check()?;
+    let directory = context.settings.identity.directory();
+    if let Some(other) = stored_before(context, store, &directory)? {
+        return Ok(other);
+    }
+    let mut manifest = Manifest {
+        read_back,
+        ..describe(context, connected, key, raw, &stored)
+    };
+    claim.check()?;
+    publish(context, upload, &mut manifest)?;
+    vouch(store, claim, &directory, &manifest)?;
+    Ok(manifest)
+}
+
+/// The artefact that another attempt of this run completed, if that is why storing failed.
+fn other_attempt(
+    context: &Context,
+    store: &dyn Store,
+    failed: Failure,
+) -> Result<Manifest, Failure> {
+    if failed.exit_code != crds::report::exit::STORE {
+        return Err(failed);
+    }
+    match stored_before(context, store, &context.settings.identity.directory()) {
+        Ok(Some(other)) => Ok(other),
+        _ => Err(failed),
+    }
+}
+
+/// A client that fits, and what the server said.
+struct Connected {
+    client: Client,
+    /// Held until the client has read it.
+    _options: OptionFile,
+    connection: Connection,
+    args: Vec<String>,
+    plan: DumpPlan,
+}
+
+impl Connected {
+    fn server(&self) -> Option<&Server> {
+        self.connection.server.as_ref()
+    }
+}
+
+fn connect(context: &Context, source: &Source) -> Result<Connected, Failure> {
+    let connection = connect::connect(context, source)?;
+    let client = connection.dump()?.clone();
+    let plan = source::plan(&client, connection.server.as_ref(), source)?;
+    for warning in &plan.warnings {
+        context.reporter.warn(warning);
+    }
+    if let Some(server) = &connection.server {
+        context.reporter.expect(server.estimate.unwrap_or(0));
+    }
+    let options = connection.options(context, source, client.flavour)?;
+    let mut args = vec![options.argument()];
+    args.extend(plan.args.iter().cloned());
+    Ok(Connected {
+        client,
+        _options: options,
+        connection,
+        args,
+        plan,
+    })
+}
+
+/// Logs in and plans a dump without making it; gives the number of databases.
+///
+/// # Errors
+/// The server refuses, or there is nothing to dump.
+pub fn probe(context: &Context, source: &Source) -> Result<usize, Failure> {
+    let connected = connect(context, source)?;
+    Ok(connected.server().map_or(0, |s| s.databases.len()))
+}
+
+fn dump(
+    context: &Context,
+    source: &Source,
+    connected: &Connected,
+    upload: &mut dyn Upload,
+) -> Result<(Raw<Summary>, Stored), Failure> {
+    let settings = &context.settings;
+    context.reporter.phase("Dumping");
+    let (dump, output) = Dump::start(
+        &connected.client,
+        &connected.args,
+        &context.cancel,
+        &context.scrub,
+    )?;
+    let streamed = pipeline::run(
+        output,
+        DumpReader::default(),
+        settings.compression,
+        &settings.recipients,
+        &mut |bytes| upload.write(bytes),
+        &context.reporter.counters,
+        &|| dump.terminate(),
+    );
+    let ended = dump.wait();
+    // The store's failure came first: the client only met a closed pipe.
+    let (raw, stored) = streamed?;
+    let ended = ended?;
+    let name = connected.client.name();
+    if !ended.good() {
+        let failure = source::explain(&name, &ended, source);
+        let place = context.store.get().map(|s| s.describe());
+        let waited = context.reporter.counters.store_wait.get();
+        return Err(blame(failure, waited, &place.unwrap_or_default()));
+    }
+    let asked = Asked {
+        source,
+        plan: &connected.plan,
+        server: connected.server(),
+        bare: None,
+        tables: &[],
+    };
+    source::check(&name, raw.bytes, &raw.seen, &asked, |tables| {
+        connected.connection.still_there(context, source, tables)
+    })?;
+    for remark in source::remarks(&name, &ended) {
+        context.reporter.warn(&remark);
+    }
+    Ok((raw, stored))
+}
+
+/// A server hangs up on a client that takes nothing for a while; where the store made it wait, the store
+/// is named.
+fn blame(failure: Failure, waited: Duration, place: &str) -> Failure {
+    if failure.reason != "ConnectionLost" || waited < STORE_PAUSED {
+        return failure;
+    }
+    Failure::store(
+        "StoreStalled",
+        format!(
+            "{place} took nothing for {}, and the database server hung up meanwhile: look at the store's health and the way to it; net_write_timeout of the server says how long it waits; {}",
+            duration(waited),
+            failure.message
+        ),
+    )
+}
+
+fn describe(
+    context: &Context,
+    connected: &Connected,
+    key: &str,
+    raw: Raw<Summary>,
+    stored: &Stored,
+) -> Manifest {
+    let settings = &context.settings;
+    let identity = &settings.identity;
+    let server = connected.server();
+    let version = server.map_or("", |s| s.variable("version")).to_owned();
+    Manifest {
+        schema: manifest::SCHEMA.to_owned(),
+        runner_version: crds::VERSION.to_owned(),
+        cluster_id: identity.cluster_id.clone(),
+        object: identity.object.clone(),
+        run: identity.run.clone(),
+        slot: identity.slot.map(crds::time::rfc3339),
+        trigger: identity.trigger.as_str().to_owned(),
+        started_at: crds::time::rfc3339(context.clock.started),
+        ended_at: crds::time::rfc3339(context.clock.now()),
+        key: key.to_owned(),
+        compression: settings.compression.type_,
+        encryption: if settings.recipients.is_empty() {
+            ""
+        } else {
+            "age"
+        }
+        .to_owned(),
+        recipients: settings.recipients.clone(),
+        raw_bytes: raw.bytes,
+        raw_sha256: raw.sha256,
+        stored_bytes: stored.bytes,
+        stored_sha256: stored.sha256.clone(),
+        read_back: true,
+        server: if version.is_empty() {
+            raw.seen.server_version
+        } else {
+            version
+        },
+        server_identity: server.map(Server::identity).unwrap_or_default(),
+        client: connected.client.version.clone(),
+        arguments: connected.plan.args.clone(),
+        partial: connected.plan.partial.clone(),
+        position: raw.seen.position,
+        databases: raw.seen.databases,
+        tables: raw.seen.tables,
+        views: raw.seen.views,
+        triggers: raw.seen.triggers,
+        routines: raw.seen.routines,
+        events: raw.seen.events,
+        sequences: raw.seen.sequences,
+        warnings: context.reporter.snapshot().warnings,
+    }
+}
+
+/// Gives the artefact its name: the one it was begun with or, where another has that, one that no
+/// other can have.
+fn publish(
+    context: &Context,
+    upload: &mut dyn Upload,
+    manifest: &mut Manifest,
+) -> Result<(), Failure> {
+    if upload.publish()? {
+        return Ok(());
+    }
+    let key = own_key(&manifest.key, &context.attempt());
+    let name = key.rsplit('/').next().unwrap_or(&key);
+    if upload.rename(name) && upload.publish()? {
+        manifest.key = key;
+        return Ok(());
+    }
+    Err(Failure::store(
+        "AlreadyExists",
+        format!(
+            "{} was made by another run meanwhile: it is left alone; run again",
+            manifest.key
+        ),
+    ))
+}
+
+/// Writes the manifest of what was published, and looks once more: only both together count. What
+/// can't be vouched for is removed again.
+fn vouch(
+    store: &dyn Store,
+    claim: &Claim,
+    directory: &str,
+    manifest: &Manifest,
+) -> Result<(), Failure> {
+    let key = &manifest.key;
+    if let Err(e) = manifest::write(store, manifest) {
+        if e.reason != "AlreadyExists" {
+            let _ = store.remove(&Manifest::key_of(key));
+        }
+        let _ = store.remove(key);
+        return Err(e);
+    }
+    let stands = store.list(directory).map(|entries| {
+        entries
+            .iter()
+            .any(|e| e.key == *key && e.size == manifest.stored_bytes)
+    });
+    if let Ok(false) = stands {
+        let _ = store.remove(&Manifest::key_of(key));
+        return Err(Failure::verification(
+            "ReadBackDiffers",
+            format!(
+                "{key} is not there any more as it was read back: something else writes to {}; run again",
+                store.describe()
+            ),
+        ));
+    }
+    claim.check().inspect_err(|_| {
+        let _ = store.remove(&Manifest::key_of(key));
+        let _ = store.remove(key);
+    })
+}
+
+/// The artefact of a manifest is what it says. Of one in an archive class, which nobody can read, its
+/// length is all that can be compared; that it was never read back stands in its manifest.
+fn reread(store: &dyn Store, manifest: &Manifest, length: u64) -> Result<(), Failure> {
+    let stored = Stored {
+        bytes: manifest.stored_bytes,
+        sha256: manifest.stored_sha256.clone(),
+    };
+    let gone = || {
+        Failure::store(
+            "NotReadBack",
+            format!("{} is gone from the store", manifest.key),
+        )
+    };
+    let compared = store
+        .open(&manifest.key)
+        .and_then(|found| found.ok_or_else(gone))
+        .and_then(|reader| checksum::compare(&manifest.key, reader, &stored));
+    match compared {
+        Err(e) if e.reason == ARCHIVED && !manifest.read_back && length == stored.bytes => Ok(()),
+        other => other,
+    }
+}
+
+/// The artefact an earlier attempt of this run stored, if it reads back.
+fn stored_before(
+    context: &Context,
+    store: &dyn Store,
+    directory: &str,
+) -> Result<Option<Manifest>, Failure> {
+    let identity = &context.settings.identity;
+    if identity.object.uid.is_empty() {
+        return Ok(None);
+    }
+    let entries = store.list(directory)?;
+    for entry in &entries {
+        let Some(artefact) = Manifest::artefact_of(&entry.key) else {
+            continue;
+        };
+        let length = entries.iter().find(|e| e.key == artefact).map(|e| e.size);
+        let Some(length) = length.filter(|_| identity.is_of_run(artefact, context.clock.started))
+        else {
+            continue;
+        };
+        let Some(found) = manifest::read(store, &entry.key)? else {
+            continue;
+        };
+        if found.key == artefact
+            && found.is_of_run(identity)
+            && reread(store, &found, length).is_ok()
+        {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// Takes what the manifest says into the report.
+fn adopt(context: &Context, manifest: &Manifest) {
+    let number = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
+    context.reporter.update(|r| {
+        r.raw_bytes = number(manifest.raw_bytes);
+        r.raw_sha256.clone_from(&manifest.raw_sha256);
+        r.stored_bytes = number(manifest.stored_bytes);
+        r.tables = number(manifest.tables.len() as u64);
+        r.rows = number(manifest.tables.iter().map(|t| t.rows).sum());
+        r.position.clone_from(&manifest.position);
+        r.artefacts = vec![Artefact {
+            key: manifest.key.clone(),
+            size: i64::try_from(manifest.stored_bytes).unwrap_or(i64::MAX),
+            sha256: manifest.stored_sha256.clone(),
+            read_back: manifest.read_back,
+            storage: None,
+        }];
+        if !manifest.read_back {
+            "NotReadBack".clone_into(&mut r.reason);
+        }
+    });
+}
+
+/// Applies retention. The new artefact is good whatever happens here: trouble is a warning.
+fn prune(context: &Context, store: &dyn Store, newest: &Manifest) -> Result<(), Failure> {
+    context.reporter.complete();
+    let Some(rules) = &context.settings.retention else {
+        return Ok(());
+    };
+    context.reporter.phase("Pruning");
+    if !newest.read_back {
+        context.reporter.warn(
+            "retention was not applied: what was stored could not be read back, so nothing older goes because of it",
+        );
+        return Ok(());
+    }
+    let asked = retention::Asked {
+        what: For::Run(&newest.key),
+        rules,
+        dry_run: false,
+        prefix: "",
+        storage: None,
+    };
+    let mut stored = Dumps::new(context, store);
+    let failed = match retention::apply(context, &mut stored, &asked) {
+        Ok(outcome) => {
+            context.reporter.update(|r| r.pruned = Some(outcome.gone));
+            outcome.stopped
+        }
+        Err(e) => Some(e),
+    };
+    if let Some(e) = failed {
+        context
+            .reporter
+            .warn(&format!("retention was not applied to its end: {e}"));
+    }
+    Ok(())
+}

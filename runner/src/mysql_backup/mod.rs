@@ -1,0 +1,9 @@
+//! A MysqlBackup: one dump of a MySQL or MariaDB server, streamed to one destination.
+
+pub mod actions;
+pub mod artefacts;
+pub mod backup;
+pub mod dumps;
+pub mod manifest;
+pub mod restore;
+pub mod restore_check;

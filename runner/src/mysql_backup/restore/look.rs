@@ -1,0 +1,119 @@
+//! The first reading of an artefact: what was stored is compared, and what the dump would do is seen.
+
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::context::Context;
+use crate::database::mysql::sql::{Found, Script, Wish};
+use crate::failure::Failure;
+use crate::mysql_backup::artefacts;
+use crate::mysql_backup::manifest::Manifest;
+use crate::store::Store;
+use crate::stream::checksum::{self, BUFFER, Meter, Stored};
+
+/// The stored bytes on their way, measured.
+#[derive(Clone)]
+struct Measured(Arc<Mutex<State>>);
+
+struct State {
+    inner: Box<dyn Read + Send>,
+    meter: Meter,
+    /// The store could not be read on.
+    broken: Option<io::Error>,
+}
+
+impl Measured {
+    fn new(inner: Box<dyn Read + Send>) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            inner,
+            meter: Meter::default(),
+            broken: None,
+        })))
+    }
+
+    /// Reads to the end and compares.
+    fn compare(&self, manifest: &Manifest) -> Result<(), Failure> {
+        let rest = io::copy(&mut self.clone(), &mut io::sink());
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let meter = std::mem::take(&mut state.meter);
+        let read = match (state.broken.take(), rest) {
+            (Some(e), _) | (None, Err(e)) => Err(e),
+            (None, Ok(_)) => Ok(meter.finish()),
+        };
+        let sent = Stored {
+            bytes: manifest.stored_bytes,
+            sha256: manifest.stored_sha256.clone(),
+        };
+        checksum::equal(&manifest.key, read, &sent)
+    }
+}
+
+impl Read for Measured {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let n = match state.inner.read(buffer) {
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => return Err(e),
+            Err(e) => {
+                state.broken = Some(e);
+                return Err(io::Error::other("the store could not be read on"));
+            }
+        };
+        state.meter.read(&buffer[..n])?;
+        Ok(n)
+    }
+}
+
+/// Reads the artefact once: its stored bytes are those of the manifest, and its dump holds this.
+///
+/// # Errors
+/// They differ or can't be read, the key is missing or wrong, or what is in them is no dump.
+pub(super) fn look(
+    context: &Context,
+    store: &dyn Store,
+    manifest: &Manifest,
+    wish: &Wish,
+) -> Result<Found, Failure> {
+    let measured = Measured::new(artefacts::stored(store, manifest)?);
+    let read = read(context, manifest, Box::new(measured.clone()), wish);
+    if let Err(e) = &read
+        && context.check().is_err()
+    {
+        return Err(e.clone());
+    }
+    // Where they are not what was stored, that is why they can't be opened.
+    measured.compare(manifest)?;
+    read
+}
+
+fn read(
+    context: &Context,
+    manifest: &Manifest,
+    stored: Box<dyn Read + Send>,
+    wish: &Wish,
+) -> Result<Found, Failure> {
+    let mut dump = artefacts::opened(context, manifest, stored)?;
+    let mut script = Script::new(wish.clone());
+    let (mut buffer, mut out) = (vec![0; BUFFER], vec![]);
+    loop {
+        context.check()?;
+        let n = match dump.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => {
+                return Err(e.downcast::<Failure>().unwrap_or_else(|e| {
+                    let key = &manifest.key;
+                    Failure::verification("Damaged", format!("{key} can't be read to its end: {e}"))
+                }));
+            }
+        };
+        out.clear();
+        script.feed(&buffer[..n], &mut out);
+    }
+    out.clear();
+    script.finish(&mut out);
+    script
+        .found()
+        .map_err(|what| Failure::verification("Damaged", format!("{} holds {what}", manifest.key)))
+}

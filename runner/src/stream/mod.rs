@@ -1,0 +1,6 @@
+//! Bytes on their way: pipeline, codecs, checksums.
+
+pub mod checksum;
+pub mod codec;
+pub mod openssl;
+pub mod pipeline;
