@@ -1,6 +1,6 @@
 //! The faults of gobackup-operator that can be seen in a plan, by their number in its list of
 //! bugs: what lost data there without a word is done, or said, here. Those that need a running
-//! server are in runner/tests/family.rs, those of the controller in operator/src/backup/tests.rs.
+//! server are in runner/tests/backup.rs, those of the controller in operator/src/backup/tests.rs.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use crds::backup::{BackupBody, StorageRef};

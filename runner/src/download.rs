@@ -127,9 +127,9 @@ async fn hold() -> Result<(), Failure> {
 /// Header, bytes, trailer.
 fn artefact(context: &Context, send: &Wanted, out: &mut impl Write) -> Result<(), Failure> {
     context.settings.check()?;
-    let (header, open) = match &context.settings.family {
+    let (header, open) = match &context.settings.backup {
         // An empty line is no header, but shows that one is to come.
-        Some(family) => backup::fetch::download(context, family, send, &mut || {
+        Some(backup) => backup::fetch::download(context, backup, send, &mut || {
             out.write_all(b"\n")
                 .and_then(|()| out.flush())
                 .map_err(gone)

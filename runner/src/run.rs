@@ -114,11 +114,11 @@ fn act(context: &Context) -> Result<(), Failure> {
     if let (Action::Notify, Some(notice)) = (action, &context.settings.notice) {
         return outcome::pass_on(context, notice);
     }
-    if let Some(family) = &context.settings.family {
-        if family.gobackup && action == Action::Backup && !context.settings.asks_for_restore() {
-            return gobackup::run(context, family);
+    if let Some(backup) = &context.settings.backup {
+        if backup.gobackup && action == Action::Backup && !context.settings.asks_for_restore() {
+            return gobackup::run(context, backup);
         }
-        return backup::act(context, family);
+        return backup::act(context, backup);
     }
     match action {
         Action::Backup if !context.settings.asks_for_restore() => {

@@ -1,234 +1,606 @@
-//! A good run against a real MariaDB, and what a restore of it gives.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+//! Runs of a gobackup.io Backup against real servers. `fault_NN` are the faults of the original
+//! that lost data, and show that they do not happen here.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "tests"
+)]
 
 mod common;
 
-use std::process::Command;
+use std::path::Path;
 
-use common::{MariaDb, Runner, fixture};
+use common::backup::{Backup, archives, sh};
+use common::s3::{get, list, moto};
+use common::servers::{etcdctl, postgres, redis_cli, restored, start_etcd, start_redis, webdav};
+use serde_json::{Value, json};
 
-/// Everything a user would compare, as text.
-fn content(db: &MariaDb) -> String {
-    [
-        "select id, txt, hex(b), total, ts from shop.t order by id",
-        "checksum table shop.t, shop.big, badview.a, badview.z",
-        "select table_schema, table_name, table_type from information_schema.tables where table_schema in ('shop','badview','emptydb') order by 1,2",
-        "select routine_schema, routine_name, routine_definition from information_schema.routines where routine_schema='shop'",
-        "select event_schema, event_name, event_definition from information_schema.events where event_schema='shop'",
-        "select trigger_schema, trigger_name, action_statement from information_schema.triggers where trigger_schema='shop'",
-        "select schema_name, default_character_set_name from information_schema.schemata where schema_name='emptydb'",
-        "select * from shop.v order by id",
-    ]
-    .map(|sql| db.sql(sql))
-    .join("--\n")
-}
+const ROWS: &str = "select count(*), md5(string_agg(id || v, ',' order by id)) from t";
 
 #[test]
-fn a_backup_restores_to_an_equal_database() {
-    let db = fixture();
-    let runner = Runner::new(db)
-        .set("TZ", "Asia/Shanghai")
-        .set("TIMEOUT", "9");
-    let done = runner.run();
+fn fault_22_three_databases_reach_two_storages_and_are_restored_equal() {
+    let mut backup = Backup::new()
+        .with_postgres()
+        .with_mariadb()
+        .with_bucket("three", 0)
+        .with_dav("site/three", 0);
+    backup.plan["encrypt"] = json!({
+        "type": "openssl", "password": backup.secret("enc", "open sesame"), "bits": 256, "iterations": 10_000,
+        "digest": "sha256", "base64": false,
+    });
+    let done = backup.run("nightly-28950870");
     done.assert_good();
-    let artefacts = runner.artefacts();
-    assert_eq!(artefacts.len(), 1, "{artefacts:?}");
-    let key = &artefacts[0];
-    assert!(
-        key.starts_with(&format!("127.0.0.1-{}/", db.port)) && key.ends_with(".sql.zst"),
-        "{key}"
-    );
-    assert_eq!(done.report.artefacts[0].key, *key);
-    assert!(done.report.artefacts[0].read_back);
-    let tested = Command::new("zstd")
-        .arg("-tq")
-        .arg(runner.sql_path().join(key))
-        .status()
-        .unwrap();
-    assert!(tested.success());
-    let sum = Command::new("sha256sum")
-        .arg(runner.sql_path().join(key))
-        .output()
-        .unwrap();
-    assert!(String::from_utf8_lossy(&sum.stdout).starts_with(&done.report.artefacts[0].sha256));
-
-    let dump = runner.dump(key);
-    assert_eq!(done.report.raw_bytes, i64::try_from(dump.len()).ok());
-    assert!(
-        dump.windows(4).any(|w| w == [0xF0, 0x9F, 0x98, 0x80]),
-        "the emoji is gone"
-    );
-    let manifest = runner.manifest(key);
-    let rows = |table: &str| {
-        manifest["tables"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|t| t["name"] == table)
-            .unwrap()["rows"]
-            .clone()
+    let [bucket, dav] = &done.report.artefacts[..] else {
+        panic!("{:?}", done.report)
     };
+    assert!(bucket.read_back && dav.read_back);
+    assert_eq!(bucket.sha256, dav.sha256);
+    let file = backup.dir().join("from-bucket");
+    std::fs::write(&file, get(moto(), &bucket.key)).unwrap();
+    let stored = webdav().1.join(&dav.key);
     assert_eq!(
-        (rows("t"), rows("big"), rows("a"), rows("z")),
-        (2.into(), 0.into(), 1.into(), 1.into())
+        std::fs::read(&file).unwrap(),
+        std::fs::read(stored).unwrap()
     );
-    assert_eq!(manifest["routines"], 1);
-    assert_eq!(manifest["events"], 1);
-    assert_eq!(manifest["triggers"], 1);
+    assert!(sh("sha256sum < $1", &file).starts_with(&bucket.sha256));
 
-    let other = MariaDb::start();
-    other.load(&dump);
-    assert_eq!(content(&other), content(db));
+    let open = "cd $(dirname $1) && openssl enc -d -aes-256-cbc -pbkdf2 -pass 'pass:open sesame' -in $1 | tar xzv";
+    let listed = sh(open, &file);
+    assert_eq!(
+        listed.lines().collect::<Vec<_>>(),
+        [
+            "nightly/",
+            "nightly/redis/",
+            "nightly/redis/cache/",
+            "nightly/redis/cache/dump.rdb",
+            "nightly/postgresql/",
+            "nightly/postgresql/maindb/",
+            "nightly/postgresql/maindb/app.sql",
+            "nightly/mariadb/",
+            "nightly/mariadb/shop/",
+            "nightly/mariadb/shop/shop.sql",
+        ]
+    );
+    let root = backup.dir().join("nightly");
+    let dump = root.join("postgresql/maindb/app.sql");
+    assert_eq!(
+        restored(postgres(), &dump, ROWS),
+        common::servers::psql(postgres(), "app", ROWS)
+    );
+    assert_eq!(
+        common::servers::psql(postgres(), "restored", "select to_regclass('skipme')"),
+        ""
+    );
+    let copy = start_redis(&root.join("redis/cache"), None);
+    assert_eq!(redis_cli(copy, None, &["get", "hello"]), "world");
+    let sql = std::fs::read_to_string(root.join("mariadb/shop/shop.sql")).unwrap();
+    // As gobackup dumps it: it loads into a database of any name.
+    assert!(!sql.contains("CREATE DATABASE") && !sql.contains("\nUSE "));
 }
 
 #[test]
-fn a_typed_run_has_its_key_by_object_and_slot_and_a_retry_is_no_second_artefact() {
-    let runner = Runner::new(fixture()).spec(
-        "shop-28950870",
-        Some("2025-01-15T10:30:00Z"),
-        serde_json::json!({}),
-    );
-    let first = runner.run();
-    first.assert_good();
-    let key = "ns1/MysqlBackup/shop/20250115T103000Z-28950870.sql.zst";
-    assert_eq!(runner.files(), [key.to_owned(), format!("{key}.json")]);
-    let before = runner.read(key);
-    let second = runner.run();
-    second.assert_good();
-    assert_eq!(runner.read(key), before);
-    assert_eq!(runner.files().len(), 2);
-    assert_eq!(second.report.artefacts, first.report.artefacts);
+fn fault_01_keep_is_kept_on_every_storage() {
+    let mut backup = Backup::new()
+        .with_disk(2)
+        .with_bucket("kept", 2)
+        .with_dav("site/kept", 2);
+    for n in 0..4 {
+        backup.run(&format!("nightly-2895087{n}")).assert_good();
+    }
+    let good = backup.run("nightly-28950879");
+    good.assert_good();
+    assert_eq!(archives(&backup.disk()).len(), 2);
+    assert_eq!(archives(&webdav().1.join("site/kept")).len(), 2);
+    let in_bucket: Vec<String> = list(moto(), "kept/")
+        .into_iter()
+        .filter(|k| !k.contains("/."))
+        .collect();
+    assert_eq!(in_bucket.len(), 2);
+    let newest = &good.report.artefacts[0].key;
+    assert!(archives(&backup.disk()).iter().any(|p| p.ends_with(newest)));
 }
 
 #[test]
-fn the_typed_source_wins_over_the_environment_with_a_warning() {
-    let db = fixture();
-    let runner = Runner::new(db)
-        .set("PASSWORD", "wrong")
-        .set("HOST", "nowhere.invalid");
-    let file = runner.out.path().join("password");
-    std::fs::write(&file, "S3cr3t-marker\n").unwrap();
-    let runner = runner.spec(
-        "shop-m12345678",
-        None,
-        serde_json::json!({
-            "source": {"host": "127.0.0.1", "passwordFile": file, "databases": ["shop", "emptydb"], "excludeTables": ["shop.big"]},
-        }),
+fn fault_01_what_gobackup_stored_is_pruned_as_its_own_and_others_stay() {
+    let mut backup = Backup::new().with_disk(2);
+    let disk = backup.disk();
+    let old = ["2024.01.01.00.00.00.tar.gz", "2024.01.02.00.00.00.tar.gz"];
+    for name in old.iter().chain(&["other.tar.gz"]) {
+        std::fs::write(disk.join(name), "x").unwrap();
+    }
+    let state = disk.join(".gobackup-state");
+    std::fs::create_dir(&state).unwrap();
+    let entries = json!([
+        {"file_key": old[0], "created_at": "2024-01-01T00:00:00Z"},
+        {"file_key": old[1], "created_at": "2024-01-02T00:00:00Z"},
+        {"file_key": "../../etc/passwd", "created_at": "2020-01-02T00:00:00Z"},
+    ]);
+    std::fs::write(state.join("nightly_disk.json"), entries.to_string()).unwrap();
+    backup.adopt_state = Some(true);
+    backup.run("nightly-28950870").assert_good();
+    let names: Vec<String> = archives(&disk)
+        .iter()
+        .map(|p| p.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert!(!names.contains(&old[0].to_owned()), "{names:?}");
+    assert!(
+        names.contains(&old[1].to_owned()) && names.contains(&"other.tar.gz".to_owned()),
+        "{names:?}"
     );
-    let done = runner.run();
-    done.assert_good();
-    let warnings = done.report.warnings.join("\n");
-    for words in [
-        "HOST is set in backupEnvs",
-        "PASSWORD is set in backupEnvs",
-        "ends in a newline",
+    let left: Value =
+        serde_json::from_slice(&std::fs::read(state.join("nightly_disk.json")).unwrap()).unwrap();
+    assert_eq!(left.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn fault_04_encryption_is_real() {
+    let mut backup = Backup::new().with_disk(0);
+    backup.plan["encrypt"] = json!({
+        "type": "openssl", "password": backup.secret("enc", "open $sesame"), "bits": 128, "iterations": 20_000,
+        "digest": "sha512", "base64": true,
+    });
+    backup.run("nightly-28950870").assert_good();
+    let file = archives(&backup.disk()).remove(0);
+    assert!(file.to_string_lossy().ends_with(".tar.gz.enc"));
+    let listed = sh(
+        "openssl enc -d -aes-128-cbc -pbkdf2 -iter 20000 -md sha512 -a -pass 'pass:open $sesame' -in $1 | tar tz",
+        &file,
+    );
+    assert!(listed.contains("nightly/redis/cache/dump.rdb"), "{listed}");
+}
+
+#[test]
+fn fault_05_every_codec_is_what_its_name_says() {
+    for (codec, extension, open) in [
+        ("tar", ".tar", "cat"),
+        ("gzip", ".tar.gz", "gzip -dc"),
+        ("bzip2", ".tar.bz2", "bzip2 -dc"),
+        ("xz", ".tar.xz", "xz -dc --format=xz"),
+        ("lzma", ".tar.lzma", "xz -dc --format=lzma"),
+        ("zstd", ".tar.zst", "zstd -dc"),
     ] {
-        assert!(warnings.contains(words), "{words}: {warnings}");
+        let mut backup = Backup::new().with_disk(0);
+        backup.plan["compress"] = json!({"codec": codec});
+        backup.run("nightly-28950870").assert_good();
+        let file = archives(&backup.disk()).remove(0);
+        assert!(
+            file.to_string_lossy().ends_with(extension),
+            "{}",
+            file.display()
+        );
+        let listed = sh(&format!("{open} < $1 | tar t"), &file);
+        assert!(
+            listed.contains("nightly/redis/cache/dump.rdb"),
+            "{codec}: {listed}"
+        );
     }
-    let manifest = runner.manifest(&runner.artefacts()[0]);
-    assert_eq!(
-        manifest["databases"],
-        serde_json::json!(["shop", "emptydb"])
+}
+
+#[test]
+fn fault_06_two_backups_of_one_second_do_not_overwrite_each_other() {
+    let mut backup = Backup::new().with_disk(0);
+    let now = chrono::Utc::now();
+    let mut others = vec![];
+    for second in 0..120 {
+        let at = now + chrono::Duration::seconds(second);
+        let path = backup
+            .disk()
+            .join(format!("{}.tar.gz", at.format("%Y.%m.%d.%H.%M.%S")));
+        std::fs::write(&path, "another Backup's").unwrap();
+        others.push(path);
+    }
+    let done = backup.run("nightly-28950870");
+    done.assert_good();
+    assert!(
+        done.report.artefacts[0]
+            .key
+            .ends_with(".ns1.nightly.tar.gz"),
+        "{:?}",
+        done.report.artefacts
     );
-    assert_eq!(manifest["tables"].as_array().unwrap().len(), 1);
-}
-
-#[test]
-fn every_password_of_the_field_logs_in() {
-    let db = fixture();
-    let passwords = [
-        "pa$word",
-        "p@ss w0rd!",
-        "semi;colon&amp",
-        "quote'single",
-        "double\"quote",
-        "per(cent)",
-        "`id`",
-        "-dash",
-        "=eq=",
-        "üñí😀",
-        "pct%25",
-        "back\\slash\\n",
-        "#hash",
-        " lead and trail ",
-        "\\",
-        "'\"'",
-        "tab\there",
-    ];
-    for (i, password) in passwords.iter().enumerate() {
-        let quoted = password.replace('\\', "\\\\").replace('\'', "\\'");
-        db.sql(&format!("create user pw{i}@'%' identified by '{quoted}'; grant select on emptydb.* to pw{i}@'%'; grant event on emptydb.* to pw{i}@'%';"));
-        let runner = Runner::new(db)
-            .set("USERNAME", format!("pw{i}"))
-            .set("PASSWORD", *password);
-        let done = runner.run();
-        assert_eq!(done.code, Some(0), "{password:?}: {}", done.stdout);
+    for other in others {
+        assert_eq!(std::fs::read_to_string(other).unwrap(), "another Backup's");
     }
 }
 
 #[test]
-fn a_poor_user_gets_a_backup_with_warnings() {
-    let runner = Runner::new(fixture())
-        .set("USERNAME", "bk")
-        .set("PASSWORD", "plain");
-    let done = runner.run();
+fn fault_03_a_dump_that_fails_stores_nothing() {
+    let mut backup = Backup::new().with_postgres().with_disk(0);
+    backup.secret("pg", "wrong");
+    let done = backup.run("nightly-28950870");
+    done.assert_failed(
+        3,
+        "AccessDenied",
+        &["Database maindb", "check the user name and the password"],
+    );
+    assert!(archives(&backup.disk()).is_empty());
+    let mut backup = Backup::new().with_postgres().with_disk(0);
+    backup.plan["databases"][1]["database"] = json!("nosuch");
+    backup.run("nightly-28950870").assert_failed(
+        3,
+        "NotFound",
+        &["nosuch", "check config.database"],
+    );
+    let mut backup = Backup::new().with_disk(0);
+    backup.secret("redis", "wrong");
+    backup
+        .run("nightly-28950870")
+        .assert_failed(3, "AccessDenied", &["Database cache"]);
+    assert!(archives(&backup.disk()).is_empty());
+}
+
+#[test]
+fn a_storage_that_fails_fails_the_run_and_the_others_have_the_archive() {
+    let mut backup = Backup::new().with_dav("site/lost", 0).with_disk(0);
+    backup.secret("dav", "wrong");
+    let done = backup.run("nightly-28950870");
+    done.assert_failed(
+        4,
+        "PermissionDenied",
+        &["Storage dav", "check username and password"],
+    );
+    assert_eq!(archives(&backup.disk()).len(), 1);
+    assert_eq!(
+        done.report.artefacts.len(),
+        1,
+        "what was stored is told: {:?}",
+        done.report
+    );
+}
+
+#[test]
+fn scripts_that_fail_show_and_a_databases_own_fails_the_run() {
+    let mut backup = Backup::new().with_disk(0);
+    let mark = backup.dir().join("after");
+    backup.plan["beforeScript"] = json!("echo \"$((20 + 22)) $HOME\"; exit 3");
+    backup.plan["afterScript"] = json!(format!("touch {}", mark.display()));
+    let done = backup.run("nightly-28950870");
     done.assert_good();
     assert!(
         done.report
             .warnings
             .iter()
-            .any(|w| w.contains("lacks EVENT on shop")),
+            .any(|w| w.contains("beforeScript") && w.contains("exit status 3")),
         "{:?}",
         done.report.warnings
     );
+    assert!(done.stdout.contains("42 "));
+    assert!(mark.exists());
+    std::fs::remove_file(&mark).unwrap();
+    backup.plan["databases"][0]["beforeScript"] = json!("echo no lock >&2; exit 1");
+    backup
+        .run("nightly-28950871")
+        .assert_failed(3, "ScriptFailed", &["Database cache", "no lock"]);
+    assert!(mark.exists(), "the closing script runs after a failure too");
+}
+
+fn sealed(backup: &mut Backup) {
+    backup.plan["encrypt"] = json!({
+        "type": "openssl", "password": backup.secret("enc", "open sesame"), "bits": 256, "iterations": 10_000,
+        "digest": "sha256", "base64": false,
+    });
 }
 
 #[test]
-fn hosts_are_taken_in_every_form() {
-    for host in ["127.0.0.1", "localhost"] {
-        Runner::new(fixture()).set("HOST", host).run().assert_good();
+fn verify_reads_every_file_on_every_storage_and_sees_damage() {
+    for codec in ["tar", "gzip", "zstd", "bzip2", "xz", "lzma"] {
+        let mut backup = Backup::new().with_disk(0);
+        backup.plan["compress"] = json!({"codec": codec});
+        sealed(&mut backup);
+        backup.run("nightly-28950870").assert_good();
+        let done = backup.act("nightly-verify-1", "Verify", json!({}));
+        done.assert_good();
+        let verification = done.report.verification.clone().unwrap();
+        assert!(verification.passed, "{codec}: {verification:?}");
+        assert!(
+            verification.message.contains("so have the 1 files in it"),
+            "{codec}: {}",
+            verification.message
+        );
+    }
+    let mut backup = Backup::new().with_disk(0).with_dav("site/verify", 0);
+    sealed(&mut backup);
+    backup.run("nightly-28950870").assert_good();
+    let done = backup.act(
+        "nightly-verify-1",
+        "Verify",
+        json!({"run": "nightly-28950870"}),
+    );
+    done.assert_good();
+    assert_eq!(done.report.artefacts.len(), 2, "{:?}", done.report);
+    let key = done.report.artefacts[0].key.clone();
+
+    // Stored well, but of other bytes: the record is believed, not the archive.
+    let file = archives(&backup.disk()).remove(0);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let done = backup.act("nightly-verify-2", "Verify", json!({"key": key}));
+    done.assert_failed(5, "ReadBackDiffers", &["Storage disk"]);
+    assert!(!done.report.verification.clone().unwrap().passed);
+
+    std::fs::remove_file(&file).unwrap();
+    let done = backup.act("nightly-verify-3", "Verify", json!({}));
+    done.assert_failed(5, "ArtefactGone", &["Storage disk"]);
+    backup
+        .act("nightly-verify-4", "Verify", json!({"run": "nightly-1"}))
+        .assert_failed(4, "ArtefactNotFound", &["list what is stored"]);
+}
+
+#[test]
+fn list_tells_what_each_storage_has_and_prune_applies_keep_now() {
+    let mut backup = Backup::new().with_disk(0).with_bucket("listed", 0);
+    for n in 0..3 {
+        backup.run(&format!("nightly-2895087{n}")).assert_good();
+    }
+    let done = backup.act("nightly-list-1", "List", json!({}));
+    done.assert_good();
+    assert_eq!(done.report.artefacts.len(), 6);
+    assert!(
+        done.report.message.contains("3 archives")
+            && done.report.message.contains("storage bucket"),
+        "{}",
+        done.report.message
+    );
+    for storage in [0, 1] {
+        backup.plan["storages"][storage]["keep"] = json!(1);
+    }
+    let dry = backup.act("nightly-prune-1", "Prune", json!({"dryRun": true}));
+    dry.assert_good();
+    assert!(
+        dry.report
+            .message
+            .contains("4 of 6 archives would be removed"),
+        "{}",
+        dry.report.message
+    );
+    assert_eq!(archives(&backup.disk()).len(), 3);
+    let done = backup.act("nightly-prune-2", "Prune", json!({}));
+    done.assert_good();
+    assert_eq!(done.report.pruned, Some(4));
+    assert_eq!(archives(&backup.disk()).len(), 1);
+    backup
+        .act("nightly-prune-3", "Prune", json!({"all": true}))
+        .assert_good();
+    assert!(archives(&backup.disk()).is_empty());
+    let left: Vec<String> = list(moto(), "listed/");
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// What the report says of each Database and Storage, by name.
+fn reached(done: &common::Finished) -> Vec<String> {
+    let mut all: Vec<String> = done
+        .report
+        .endpoints
+        .iter()
+        .map(|e| {
+            assert_eq!(e.reached, e.message.is_empty(), "{e:?}");
+            let word = if e.reached { "reached" } else { &e.reason };
+            format!("{}: {word}", e.name)
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// Of what a run did not come to, and of what failed for another reason than being out of reach, nothing is said.
+#[test]
+fn a_run_tells_what_it_reached() {
+    let mut backup = Backup::new()
+        .with_postgres()
+        .with_disk(0)
+        .with_dav("site/reach", 0);
+    let done = backup.run("nightly-28950870");
+    done.assert_good();
+    assert_eq!(
+        reached(&done),
+        ["cache", "dav", "disk", "maindb"].map(|name| format!("{name}: reached"))
+    );
+    backup.secret("dav", "wrong");
+    let done = backup.run("nightly-28950871");
+    done.assert_failed(4, "PermissionDenied", &["Storage dav"]);
+    assert_eq!(
+        reached(&done),
+        [
+            "cache: reached",
+            "dav: PermissionDenied",
+            "disk: reached",
+            "maindb: reached"
+        ]
+    );
+    backup.secret("redis", "wrong");
+    let done = backup.run("nightly-28950872");
+    done.assert_failed(3, "AccessDenied", &["Database cache"]);
+    assert_eq!(
+        reached(&done),
+        [
+            "cache: AccessDenied",
+            "dav: PermissionDenied",
+            "disk: reached"
+        ]
+    );
+    let mut backup = Backup::new().with_disk(0);
+    backup.plan["databases"][0]["beforeScript"] = json!("exit 1");
+    let done = backup.run("nightly-28950873");
+    done.assert_failed(3, "ScriptFailed", &["Database cache"]);
+    assert_eq!(reached(&done), ["disk: reached"]);
+}
+
+#[test]
+fn probe_logs_in_everywhere_and_names_all_that_is_wrong() {
+    let mut backup = Backup::new()
+        .with_postgres()
+        .with_mariadb()
+        .with_disk(0)
+        .with_dav("site/probe", 0);
+    let done = backup.act("nightly-probe-1", "Probe", json!({}));
+    done.assert_good();
+    for name in [
+        "Storage disk",
+        "Storage dav",
+        "Database cache",
+        "Database maindb",
+        "Database shop",
+    ] {
+        assert!(
+            done.report.message.contains(name),
+            "{}",
+            done.report.message
+        );
+    }
+    assert_eq!(
+        reached(&done),
+        ["cache", "dav", "disk", "maindb", "shop"].map(|name| format!("{name}: reached"))
+    );
+    assert!(archives(&backup.disk()).is_empty());
+    for secret in ["pg", "my", "redis", "dav"] {
+        backup.secret(secret, "wrong");
+    }
+    let done = backup.act("nightly-probe-2", "Probe", json!({}));
+    assert_ne!(done.code, Some(0));
+    assert_eq!(
+        reached(&done),
+        [
+            "cache: AccessDenied",
+            "dav: PermissionDenied",
+            "disk: reached",
+            "maindb: AccessDenied",
+            "shop: AccessDenied",
+        ]
+    );
+    // The report is short: what comes last may be cut, the log has it.
+    for name in ["Storage dav", "Database cache", "Database maindb"] {
+        assert!(
+            done.report.message.contains(name),
+            "{}",
+            done.report.message
+        );
     }
 }
 
 #[test]
-fn the_password_is_in_no_argument_and_no_environment() {
-    let db = MariaDb::start();
-    db.sql(include_str!("fixtures/db_fixture.sql"));
-    db.sql("create user full@'%' identified by 'S3cr3t-marker'; grant all on *.* to full@'%';");
-    let held = db.hold("lock tables shop.t write");
-    let runner = Runner::new(&db).set("TIMEOUT", "30s");
-    let started = std::time::Instant::now();
-    let child = runner.start();
-    let mut seen = false;
-    while !seen && started.elapsed().as_secs() < 20 {
-        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-            let Ok(argv) = std::fs::read(entry.path().join("cmdline")) else {
-                continue;
-            };
-            let argv = String::from_utf8_lossy(&argv).into_owned();
-            if argv.contains("mariadb-dump") && argv.contains("--single-transaction") {
-                let parent =
-                    std::fs::read_to_string(entry.path().join("status")).unwrap_or_default();
-                if !parent.contains(&format!("PPid:\t{}\n", child.id())) {
-                    continue;
-                }
-                let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-                assert!(!argv.contains("S3cr3t-marker"));
-                assert_eq!(environ, b"", "the client's environment is not empty");
-                seen = true;
-            }
-        }
+fn the_files_of_a_dump_that_failed_do_not_stay() {
+    let mut backup = Backup::new().with_disk(0);
+    backup.secret("redis", "wrong");
+    let done = backup.run("nightly-28950870");
+    done.assert_failed(3, "AccessDenied", &["Database cache"]);
+    let left: Vec<_> = std::fs::read_dir(backup.disk()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn etcd_is_dumped_and_its_snapshot_starts_another_member() {
+    let mut backup = Backup::new().with_disk(0);
+    let port = start_etcd(&backup.dir().join("etcd"));
+    for n in 0..200 {
+        etcdctl(port, &["put", &format!("k{n:03}"), &format!("value {n}")]).unwrap();
     }
-    assert!(seen, "the client was never seen");
-    drop(held);
-    runner.finish(child, started).assert_good();
-    let left = std::fs::read_dir("/dev/shm")
+    let before = etcdctl(port, &["get", "", "--prefix"]).unwrap();
+    backup.plan["databases"] = json!([
+        {"name": "store", "engine": "etcd", "host": format!("127.0.0.1:{port}")},
+    ]);
+    backup
+        .act("nightly-probe-1", "Probe", json!({}))
+        .assert_good();
+    backup.run("nightly-28950870").assert_good();
+    let file = archives(&backup.disk()).remove(0);
+    sh("cd $(dirname $1) && tar xzf $1", &file);
+    let name = format!("store-127.0.0.1:{port}");
+    let snapshot = backup.disk().join("nightly/etcd").join(name);
+    assert!(backup.disk().join("nightly/etcd/store").is_dir());
+    let data = backup.dir().join("restored");
+    let restored = std::process::Command::new("etcdctl")
+        .env("ETCDCTL_API", "3")
+        .args(["snapshot", "restore"])
+        .arg(&snapshot)
+        .arg("--data-dir")
+        .arg(&data)
+        .output()
+        .unwrap();
+    assert!(restored.status.success(), "{restored:?}");
+    let copy = start_etcd(&data);
+    assert_eq!(etcdctl(copy, &["get", "", "--prefix"]).unwrap(), before);
+
+    backup.plan["databases"][0]["host"] = json!(format!("127.0.0.1:{}", common::free_port()));
+    backup
+        .run("nightly-28950871")
+        .assert_failed(3, "ConnectionFailed", &["Database store"]);
+}
+
+#[test]
+fn a_split_archive_is_read_back_kept_and_verified_as_one() {
+    let mut backup = Backup::new().with_disk(1).with_bucket("split", 1);
+    let big = start_redis(&backup.dir(), None);
+    for n in 0..3 {
+        let file = backup.dir().join("value");
+        let value = sh("head -c 750000 /dev/urandom | base64 -w0", Path::new("/"));
+        std::fs::write(&file, value).unwrap();
+        sh(&format!("redis-cli -p {big} -x set k{n} < $1"), &file);
+    }
+    backup.plan["databases"][0]["port"] = json!(big);
+    backup.plan["databases"][0]
+        .as_object_mut()
         .unwrap()
-        .flatten()
-        .any(|entry| {
-            let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
-            entry.file_name().to_string_lossy().starts_with("client-")
-                && text.contains(&format!("port=\"{}\"", db.port))
-        });
-    assert!(!left, "an option file was left behind");
+        .remove("password");
+    backup.plan["compress"] = json!({"codec": "tar"});
+    backup.plan["split"] = json!({"bytes": 1 << 20, "suffixLength": 3, "numeric": true});
+    sealed(&mut backup);
+    backup.run("nightly-28950870").assert_good();
+    let done = backup.run("nightly-28950871");
+    done.assert_good();
+    let artefact = done
+        .report
+        .artefacts
+        .iter()
+        .find(|a| a.storage.as_deref() == Some("disk"))
+        .unwrap();
+    let (directory, name) = artefact.key.rsplit_once('/').unwrap();
+    let directory = backup.disk().join(directory);
+    let parts: Vec<String> = archives(&directory)
+        .iter()
+        .map(|p| p.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert!(parts.len() >= 3, "{parts:?}");
+    for (n, part) in parts.iter().enumerate() {
+        assert_eq!(*part, format!("{name}-{n:03}"));
+    }
+    let whole = backup.dir().join("whole");
+    std::fs::write(&whole, sh("cat $1/* | base64 -w0", &directory)).unwrap();
+    let open =
+        "base64 -d < $1 | openssl enc -d -aes-256-cbc -pbkdf2 -pass 'pass:open sesame' | tar t";
+    assert!(sh(open, &whole).contains("nightly/redis/cache/dump.rdb"));
+    assert!(sh("base64 -d < $1 | sha256sum", &whole).starts_with(&artefact.sha256));
+
+    // keep: 1 removed every part of the first.
+    let stored: usize = archives(&backup.disk())
+        .iter()
+        .filter(|d| d.is_dir())
+        .map(|d| archives(d).len())
+        .sum();
+    assert_eq!(stored, parts.len());
+    let in_bucket = list(moto(), "split/")
+        .into_iter()
+        .filter(|k| !k.contains("/."))
+        .count();
+    assert_eq!(in_bucket, parts.len());
+
+    let verified = backup.act("nightly-verify-1", "Verify", json!({}));
+    verified.assert_good();
+    assert!(
+        verified.report.message.contains("so have the 1 files"),
+        "{}",
+        verified.report.message
+    );
+    std::fs::remove_file(directory.join(&parts[1])).unwrap();
+    backup
+        .act("nightly-verify-2", "Verify", json!({}))
+        .assert_failed(5, "ArtefactGone", &["Storage disk"]);
+
+    backup.plan["split"] = json!({"bytes": 1 << 20, "suffixLength": 1, "numeric": true});
+    backup.plan["split"]["bytes"] = json!(100_000);
+    backup
+        .run("nightly-28950872")
+        .assert_failed(2, "InvalidSettings", &["splitWith.chunkSize"]);
 }

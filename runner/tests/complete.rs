@@ -12,8 +12,8 @@ mod common;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use common::backup::Backup;
 use common::databases::{mariadb_11, mariadb_11_directory, mysql, mysql_directory};
-use common::family::Family;
 use common::servers::{directory, postgres, psql, start_redis_with};
 use common::{Finished, MariaDb, Runner};
 use serde_json::{Value, json};
@@ -211,14 +211,14 @@ fn t4_a_dump_of_mariadb_is_judged_by_its_structure() {
 }
 
 /// A Backup of PostgreSQL alone.
-fn of_postgres(database: &str) -> Family {
-    let mut family = Family::new().with_postgres().with_disk(0);
-    let mut one = family.plan["databases"][1].clone();
+fn of_postgres(database: &str) -> Backup {
+    let mut backup = Backup::new().with_postgres().with_disk(0);
+    let mut one = backup.plan["databases"][1].clone();
     one["database"] = json!(database);
     one["args"] = json!([]);
     one.as_object_mut().unwrap().remove("excludeTables");
-    family.plan["databases"] = json!([one]);
-    family
+    backup.plan["databases"] = json!([one]);
+    backup
 }
 
 #[test]
@@ -244,11 +244,11 @@ fn t4_a_dump_of_postgresql_is_judged_by_its_structure() {
         (json!(["-Ft"]), "REAL \"$@\" | head -c 9000"),
         (json!(["-Ft"]), "REAL \"$@\" | head -c -512"),
     ] {
-        let mut family = of_postgres("closing");
-        family.plan["databases"][0]["args"] = args;
-        let path = wrapped(&family.dir(), "pg_dump", "/usr/bin/pg_dump", filter);
-        family.runner.env.insert("PATH".into(), path);
-        family
+        let mut backup = of_postgres("closing");
+        backup.plan["databases"][0]["args"] = args;
+        let path = wrapped(&backup.dir(), "pg_dump", "/usr/bin/pg_dump", filter);
+        backup.runner.env.insert("PATH".into(), path);
+        backup
             .run("n-1")
             .assert_failed(3, "IncompleteDump", &["Database maindb", "not kept"]);
     }
@@ -258,18 +258,18 @@ fn t4_a_dump_of_postgresql_is_judged_by_its_structure() {
         json!(["-Fc"]),
         json!(["-Ft"]),
     ] {
-        let mut family = of_postgres("closing");
-        family.plan["databases"][0]["args"] = args;
-        family.run("n-1").assert_good();
+        let mut backup = of_postgres("closing");
+        backup.plan["databases"][0]["args"] = args;
+        backup.run("n-1").assert_good();
     }
-    let mut family = of_postgres("closing");
-    family.plan["databases"][0]["tables"] = json!(["kept", "typo"]);
-    family.run("n-1").assert_failed(3, "DumpFailed", &["typo"]);
-    family.plan["databases"][0]["tables"] = json!(["kept"]);
-    family.run("n-2").assert_good();
-    let mut family = of_postgres("closing");
-    family.plan["databases"][0]["excludeTables"] = json!(["log", "tpyo"]);
-    let done = family.run("n-1");
+    let mut backup = of_postgres("closing");
+    backup.plan["databases"][0]["tables"] = json!(["kept", "typo"]);
+    backup.run("n-1").assert_failed(3, "DumpFailed", &["typo"]);
+    backup.plan["databases"][0]["tables"] = json!(["kept"]);
+    backup.run("n-2").assert_good();
+    let mut backup = of_postgres("closing");
+    backup.plan["databases"][0]["excludeTables"] = json!(["log", "tpyo"]);
+    let done = backup.run("n-1");
     done.assert_good();
     assert_warned(&done, &["excludeTables", "\"tpyo\""]);
     assert!(!warned(&done, "\"log\""), "{:?}", done.report.warnings);
@@ -284,14 +284,14 @@ fn t5_rows_that_policies_hide_are_never_left_out_without_a_word() {
     ] {
         psql(postgres(), "policies", sql);
     }
-    let mut family = of_postgres("policies");
-    family.plan["databases"][0]["username"] = json!(family.secret("bk-user", "bk"));
-    family.plan["databases"][0]["password"] = json!(family.secret("bk", "S3cr3t-marker-bk"));
-    family
+    let mut backup = of_postgres("policies");
+    backup.plan["databases"][0]["username"] = json!(backup.secret("bk-user", "bk"));
+    backup.plan["databases"][0]["password"] = json!(backup.secret("bk", "S3cr3t-marker-bk"));
+    backup
         .run("n-1")
         .assert_failed(3, "RowsHidden", &["BYPASSRLS"]);
-    family.plan["databases"][0]["args"] = json!(["--enable-row-security"]);
-    let done = family.run("n-2");
+    backup.plan["databases"][0]["args"] = json!(["--enable-row-security"]);
+    let done = backup.run("n-2");
     done.assert_good();
     assert_warned(&done, &["partial", "--enable-row-security", "BYPASSRLS"]);
 }
@@ -310,15 +310,15 @@ fn t4_a_snapshot_of_redis_without_checksum_is_read_through() {
     common::servers::redis_cli(port, None, &["save"]);
     let whole = std::fs::read(dir.join("dump.rdb")).unwrap();
     assert!(whole.ends_with(&[0; 8]));
-    let mut family = Family::new().with_disk(0);
-    let file = family.dir().join("mounted.rdb");
-    family.plan["databases"] = json!([{"name": "r", "engine": "redis", "copyFrom": file}]);
+    let mut backup = Backup::new().with_disk(0);
+    let file = backup.dir().join("mounted.rdb");
+    backup.plan["databases"] = json!([{"name": "r", "engine": "redis", "copyFrom": file}]);
     std::fs::write(&file, &whole).unwrap();
-    family.run("n-1").assert_good();
+    backup.run("n-1").assert_good();
     // Half of it, closed as a whole one is.
     let cut = [&whole[..whole.len() / 2], &[0xff, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
     std::fs::write(&file, cut).unwrap();
-    family
+    backup
         .run("n-2")
         .assert_failed(3, "IncompleteDump", &["read through"]);
 }
@@ -326,8 +326,8 @@ fn t4_a_snapshot_of_redis_without_checksum_is_read_through() {
 /// Clients that this machine has not, as scripts that write what those wrote.
 #[test]
 fn t4_what_mongodump_and_influx_wrote_is_looked_into() {
-    let program = |family: &Family, name: &str, text: &str| -> PathBuf {
-        let bin = family.dir().join("bin");
+    let program = |backup: &Backup, name: &str, text: &str| -> PathBuf {
+        let bin = backup.dir().join("bin");
         std::fs::create_dir_all(&bin).unwrap();
         std::fs::write(bin.join(name), format!("#!/bin/bash\n{text}\n")).unwrap();
         std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -347,13 +347,13 @@ fn t4_what_mongodump_and_influx_wrote_is_looked_into() {
         ),
         (format!("{good}; rm t.bson"), "lacks its documents"),
     ] {
-        let mut family = Family::new().with_disk(0);
-        family.plan["databases"] =
+        let mut backup = Backup::new().with_disk(0);
+        backup.plan["databases"] =
             json!([{"name": "m", "engine": "mongodb", "host": "h", "database": "app"}]);
-        let bin = program(&family, "mongodump", &format!("{out}\n{text}"));
+        let bin = program(&backup, "mongodump", &format!("{out}\n{text}"));
         let path = format!("{}:/usr/bin:/bin", bin.display());
-        family.runner.env.insert("PATH".into(), path);
-        let done = family.run("n-1");
+        backup.runner.env.insert("PATH".into(), path);
+        let done = backup.run("n-1");
         if word.is_empty() {
             done.assert_good();
         } else {
@@ -369,17 +369,17 @@ fn t4_what_mongodump_and_influx_wrote_is_looked_into() {
         ("typo", whole, "\"typo\""),
         ("metrics", cut.as_str(), "x.1.tar.gz"),
     ] {
-        let mut family = Family::new().with_disk(0);
-        let token = family.secret("token", "S3cr3t-marker-of-influx");
-        family.plan["databases"] = json!([{"name": "i", "engine": "influxdb2", "host": "http://h:8086", "database": bucket, "org": "o", "password": token}]);
+        let mut backup = Backup::new().with_disk(0);
+        let token = backup.secret("token", "S3cr3t-marker-of-influx");
+        backup.plan["databases"] = json!([{"name": "i", "engine": "influxdb2", "host": "http://h:8086", "database": bucket, "org": "o", "password": token}]);
         let bin = program(
-            &family,
+            &backup,
             "influx",
             &format!("for o in \"$@\"; do :; done; mkdir -p \"$o\"\n{text}"),
         );
         let path = format!("{}:/usr/bin:/bin", bin.display());
-        family.runner.env.insert("PATH".into(), path);
-        let done = family.run("n-1");
+        backup.runner.env.insert("PATH".into(), path);
+        let done = backup.run("n-1");
         if word.is_empty() {
             done.assert_good();
         } else {
@@ -402,7 +402,7 @@ fn back_up(runner: Runner) -> Runner {
 }
 
 #[test]
-fn t8_a_dump_of_a_newer_server_or_another_family_is_not_called_bad() {
+fn t8_a_dump_of_a_newer_server_or_another_flavour_is_not_called_bad() {
     let newer = mariadb_11(&[]);
     newer.sql(FULL);
     let vectors = "create database n; use n; create table vec (id int primary key, v vector(3) not null, vector index (v)); insert into vec values (1, vec_fromtext('[1,0.1,1e-20]'))";

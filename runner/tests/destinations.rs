@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::family::{Family, azure_family, ftp_family, ssh_family, storage};
+use common::backup::{Backup, azure_backup, ftp_backup, ssh_backup, storage};
 use common::s3::{list, moto};
 use common::servers::webdav;
 use common::stores::{azure, ftp, gcs, ssh};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 /// The one storage of a Backup as destination of ns1/MysqlBackup/shop.
 struct Place<'a> {
-    family: &'a Family,
+    backup: &'a Backup,
     options: Value,
 }
 
@@ -28,14 +28,14 @@ impl Place<'_> {
     fn act(&self, db: &MariaDb, run: &str, slot: Option<&str>, action: &str) -> Finished {
         let spec = json!({
             "action": action, "options": self.options, "retention": {"keepLast": 1},
-            "destination": {"storage": self.family.plan["storages"][0]},
+            "destination": {"storage": self.backup.plan["storages"][0]},
         });
         let mut runner = Runner::new(db)
             .unset("SQLPATH")
             .set("DATABASES", "shop")
             .spec(run, slot, spec);
         for name in ["SSL_CERT_FILE", "AZURE_AUTHORITY_HOST"] {
-            let value = self.family.runner.env.get(name);
+            let value = self.backup.runner.env.get(name);
             runner
                 .env
                 .extend(value.map(|v| (name.to_owned(), v.clone())));
@@ -45,7 +45,7 @@ impl Place<'_> {
 
     fn with(&self, options: Value) -> Self {
         Self {
-            family: self.family,
+            backup: self.backup,
             options,
         }
     }
@@ -53,10 +53,10 @@ impl Place<'_> {
 
 /// Two slots of which one stays, a retry that dumps nothing twice, and a restore that is compared.
 /// `names` lists what is stored below the storage's path.
-fn comes_back(family: &Family, names: &dyn Fn() -> Vec<String>) {
+fn comes_back(backup: &Backup, names: &dyn Fn() -> Vec<String>) {
     let db = fixture();
     let place = Place {
-        family,
+        backup,
         options: Value::Null,
     };
     let first = place.act(db, "shop-28950001", Some("2025-01-15T10:30:00Z"), "Backup");
@@ -67,7 +67,7 @@ fn comes_back(family: &Family, names: &dyn Fn() -> Vec<String>) {
         .iter()
         .map(|e| (e.kind, e.name.as_str(), e.reached))
         .collect();
-    let name = family.plan["storages"][0]["name"].as_str().unwrap();
+    let name = backup.plan["storages"][0]["name"].as_str().unwrap();
     assert_eq!(reached, [(EndpointKind::Storage, name, true)]);
     let slot = Some("2025-01-16T10:30:00Z");
     let second = place.act(db, "shop-28951441", slot, "Backup");
@@ -130,51 +130,51 @@ fn files(root: &std::path::Path) -> Vec<String> {
 
 #[test]
 fn webdav_and_s3() {
-    let family = Family::new().with_dav("mysql/dumps", 0);
-    comes_back(&family, &|| files(&webdav().1.join("mysql/dumps")));
-    let family = Family::new().with_bucket("mysql/dumps", 0);
-    comes_back(&family, &|| list(moto(), "mysql/dumps/"));
+    let backup = Backup::new().with_dav("mysql/dumps", 0);
+    comes_back(&backup, &|| files(&webdav().1.join("mysql/dumps")));
+    let backup = Backup::new().with_bucket("mysql/dumps", 0);
+    comes_back(&backup, &|| list(moto(), "mysql/dumps/"));
 }
 
 #[test]
 fn ftp_and_sftp() {
-    let family = ftp_family(ftp().port, "/mysql/dumps", json!({}));
-    comes_back(&family, &|| files(&ftp().root.join("mysql/dumps")));
+    let backup = ftp_backup(ftp().port, "/mysql/dumps", json!({}));
+    comes_back(&backup, &|| files(&ftp().root.join("mysql/dumps")));
     let root = ssh().root.join("mysql/dumps");
-    let family = ssh_family(root.to_str().unwrap(), json!({}));
-    comes_back(&family, &|| files(&root));
+    let backup = ssh_backup(root.to_str().unwrap(), json!({}));
+    comes_back(&backup, &|| files(&root));
 }
 
 #[test]
 fn gcs_and_azure() {
-    let mut family = Family::new();
+    let mut backup = Backup::new();
     let fields = json!({"bucket": "backups", "endpoint": gcs().url});
-    family.add("storages", storage("cloud", "gcs", "mysql/dumps", fields));
+    backup.add("storages", storage("cloud", "gcs", "mysql/dumps", fields));
     let root = gcs().root.join("backups/mysql/dumps");
-    comes_back(&family, &|| {
+    comes_back(&backup, &|| {
         let mut names = files(&root);
         names.retain(|n| !n.ends_with(".metadata"));
         names
     });
-    let family = azure_family("mysql/dumps", json!({}));
-    comes_back(&family, &|| azure().list("mysql/dumps"));
+    let backup = azure_backup("mysql/dumps", json!({}));
+    comes_back(&backup, &|| azure().list("mysql/dumps"));
 }
 
 #[test]
 fn a_directory_of_the_pod_is_one_too() {
-    let family = Family::new().with_disk(0);
-    let disk = family.disk();
+    let backup = Backup::new().with_disk(0);
+    let disk = backup.disk();
     // The file system of a test is no volume of a pod, but it is none of a container either.
-    comes_back(&family, &|| files(&disk));
+    comes_back(&backup, &|| files(&disk));
 }
 
 /// Its name, cause and remedy, and the Storage is told as not reached.
 #[test]
 fn a_storage_that_refuses_is_named() {
-    let family = ftp_family(ftp().port, "x", json!({}));
-    family.secret("ftp", "wrong");
+    let backup = ftp_backup(ftp().port, "x", json!({}));
+    backup.secret("ftp", "wrong");
     let place = Place {
-        family: &family,
+        backup: &backup,
         options: Value::Null,
     };
     let failed = place.act(fixture(), "shop-28950002", None, "Backup");

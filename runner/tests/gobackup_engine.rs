@@ -9,16 +9,16 @@
 
 mod common;
 
-use common::family::{Family, archives, sh};
+use common::backup::{Backup, archives, sh};
 use common::s3::{get, list, moto};
 use common::servers::{postgres, psql, restored, webdav};
 use serde_json::{Value, json};
 
 const ROWS: &str = "select count(*), md5(string_agg(id || v, ',' order by id)) from t";
 
-fn sealed(family: &mut Family) {
-    family.plan["encrypt"] = json!({
-        "type": "openssl", "password": family.secret("enc", "open $sesame 'S3cr3t-marker'"), "bits": 192, "iterations": 20_000,
+fn sealed(backup: &mut Backup) {
+    backup.plan["encrypt"] = json!({
+        "type": "openssl", "password": backup.secret("enc", "open $sesame 'S3cr3t-marker'"), "bits": 192, "iterations": 20_000,
         "digest": "sha512", "base64": true,
     });
 }
@@ -28,15 +28,15 @@ const OPEN: &str = r#"openssl enc -d -aes-192-cbc -pbkdf2 -iter 20000 -md sha512
 /// A settings file that gobackup understands, no secret on any command line, and an archive that is what it should be.
 #[test]
 fn its_archive_is_on_every_storage_and_is_restored_equal() {
-    let mut family = Family::new()
+    let mut backup = Backup::new()
         .with_postgres()
         .with_mariadb()
         .with_disk(0)
         .with_bucket("by-gobackup", 0)
         .with_dav("site/by-gobackup", 0)
         .by_gobackup();
-    sealed(&mut family);
-    let done = family.run("nightly-28950870");
+    sealed(&mut backup);
+    let done = backup.run("nightly-28950870");
     done.assert_good();
     // The stand-in logs its clients' command lines, as gobackup does when asked; a secret there would be scrubbed.
     assert!(done.stdout.contains("mysqldump --host"), "{}", done.stdout);
@@ -46,7 +46,7 @@ fn its_archive_is_on_every_storage_and_is_restored_equal() {
     let artefacts = &done.report.artefacts;
     let storages: Vec<_> = artefacts.iter().map(|a| a.storage.as_deref()).collect();
     assert_eq!(storages, [Some("disk"), Some("bucket"), Some("dav")]);
-    let file = archives(&family.disk()).remove(0);
+    let file = archives(&backup.disk()).remove(0);
     let bytes = std::fs::read(&file).unwrap();
     assert_eq!(get(moto(), &artefacts[1].key), bytes);
     assert_eq!(
@@ -72,7 +72,7 @@ fn its_archive_is_on_every_storage_and_is_restored_equal() {
         &format!("{OPEN} | tar xz -C $(dirname $(dirname $1))"),
         &file,
     );
-    let root = family.dir().join("nightly");
+    let root = backup.dir().join("nightly");
     let dump = root.join("postgresql/maindb/app.sql");
     assert_eq!(
         restored(postgres(), &dump, ROWS),
@@ -89,8 +89,8 @@ fn its_archive_is_on_every_storage_and_is_restored_equal() {
     assert!(root.join("redis/cache/dump.rdb").exists());
 
     // The archive is the Backup's own from now on, whoever made it.
-    family.gobackup = false;
-    let verified = family.act("nightly-v1", "Verify", json!({}));
+    backup.gobackup = false;
+    let verified = backup.act("nightly-v1", "Verify", json!({}));
     verified.assert_good();
     assert!(
         verified
@@ -112,10 +112,10 @@ fn every_codec_that_is_let_through_is_made_stored_and_looked_into() {
         ("lzma", ".tar.lzma", "xz -dc"),
         ("zstd", ".tar.zst", "zstd -dc"),
     ] {
-        let mut family = Family::new().with_disk(0).by_gobackup();
-        family.plan["compress"] = json!({"codec": codec, "level": 2});
-        family.run("nightly-28950870").assert_good();
-        let file = archives(&family.disk()).remove(0);
+        let mut backup = Backup::new().with_disk(0).by_gobackup();
+        backup.plan["compress"] = json!({"codec": codec, "level": 2});
+        backup.run("nightly-28950870").assert_good();
+        let file = archives(&backup.disk()).remove(0);
         assert!(file.to_string_lossy().ends_with(extension), "{file:?}");
         let listed = sh(&format!("{open} < $1 | tar t"), &file);
         assert!(listed.contains("nightly/redis/cache/dump.rdb"), "{listed}");
@@ -125,17 +125,17 @@ fn every_codec_that_is_let_through_is_made_stored_and_looked_into() {
 /// gobackup keeps count in a file that is gone with the pod; the runner counts what is on the storage.
 #[test]
 fn keep_is_kept_and_the_name_is_never_anothers() {
-    let mut family = Family::new()
+    let mut backup = Backup::new()
         .with_disk(2)
         .with_bucket("kept-by-gobackup", 2)
         .by_gobackup();
     let mut keys = vec![];
     for n in 0..4 {
-        let done = family.run(&format!("nightly-2895087{n}"));
+        let done = backup.run(&format!("nightly-2895087{n}"));
         done.assert_good();
         keys.push(done.report.artefacts[1].key.clone());
     }
-    assert_eq!(archives(&family.disk()).len(), 2);
+    assert_eq!(archives(&backup.disk()).len(), 2);
     let mut left = list(moto(), "kept-by-gobackup/");
     left.retain(|k| !k.contains("/."));
     let mut newest = keys[2..].to_vec();
@@ -176,9 +176,9 @@ fn its_exit_status_alone_is_never_believed() {
             &["Storage disk", "not kept"],
         ),
     ] {
-        let mut family = Family::new().with_disk(0).by_gobackup();
-        family.runner.env.insert("STAND_IN".into(), fault.into());
-        let done = family.run("nightly-28950870");
+        let mut backup = Backup::new().with_disk(0).by_gobackup();
+        backup.runner.env.insert("STAND_IN".into(), fault.into());
+        let done = backup.run("nightly-28950870");
         done.assert_failed(code, reason, words);
         assert!(
             done.report.artefacts.is_empty(),
@@ -187,7 +187,7 @@ fn its_exit_status_alone_is_never_believed() {
         );
         // What looks like a backup and is none does not stay.
         assert_eq!(
-            archives(&family.disk()),
+            archives(&backup.disk()),
             Vec::<std::path::PathBuf>::new(),
             "{fault}"
         );
@@ -196,9 +196,9 @@ fn its_exit_status_alone_is_never_believed() {
 
 #[test]
 fn what_it_fails_with_is_said_with_cause_and_remedy() {
-    let mut family = Family::new().with_postgres().with_disk(0).by_gobackup();
-    family.secret("pg", "wrong");
-    let done = family.run("nightly-28950870");
+    let mut backup = Backup::new().with_postgres().with_disk(0).by_gobackup();
+    backup.secret("pg", "wrong");
+    let done = backup.run("nightly-28950870");
     done.assert_failed(
         3,
         "AccessDenied",
@@ -208,7 +208,7 @@ fn what_it_fails_with_is_said_with_cause_and_remedy() {
             "check the user name and the password",
         ],
     );
-    assert!(archives(&family.disk()).is_empty());
+    assert!(archives(&backup.disk()).is_empty());
     let unreached: Vec<_> = done
         .report
         .endpoints
@@ -218,15 +218,15 @@ fn what_it_fails_with_is_said_with_cause_and_remedy() {
         .collect();
     assert_eq!(unreached, ["maindb"]);
 
-    let mut family = Family::new().with_disk(0).by_gobackup();
-    family.plan["databases"][0]["beforeScript"] = json!("echo \"it's $((40 + 2))\" >&2; exit 3");
-    family
+    let mut backup = Backup::new().with_disk(0).by_gobackup();
+    backup.plan["databases"][0]["beforeScript"] = json!("echo \"it's $((40 + 2))\" >&2; exit 3");
+    backup
         .run("nightly-28950870")
         .assert_failed(3, "DumpFailed", &["Database cache", "it's 42"]);
 
-    let mut family = Family::new().with_disk(0);
-    family.gobackup = true;
-    family.run("nightly-28950870").assert_failed(
+    let mut backup = Backup::new().with_disk(0);
+    backup.gobackup = true;
+    backup.run("nightly-28950870").assert_failed(
         2,
         "InvalidSettings",
         &["no gobackup", "BACKUP_JOB_IMAGE"],
@@ -236,12 +236,12 @@ fn what_it_fails_with_is_said_with_cause_and_remedy() {
 /// As with the native engine: the run fails, and the others have the archive.
 #[test]
 fn a_storage_that_fails_does_not_keep_the_archive_from_the_others() {
-    let mut family = Family::new()
+    let mut backup = Backup::new()
         .with_bucket("lost", 0)
         .with_disk(0)
         .by_gobackup();
-    family.plan["storages"][0]["bucket"] = json!("nosuch");
-    let done = family.run("nightly-28950870");
+    backup.plan["storages"][0]["bucket"] = json!("nosuch");
+    let done = backup.run("nightly-28950870");
     assert_eq!(done.code, Some(4), "{}", done.stdout);
     assert!(
         done.report.message.contains("nosuch") || done.report.message.contains("NoSuchBucket"),
@@ -255,17 +255,17 @@ fn a_storage_that_fails_does_not_keep_the_archive_from_the_others() {
         .map(|a| a.storage.as_deref())
         .collect();
     assert_eq!(storages, [Some("disk")]);
-    assert_eq!(archives(&family.disk()).len(), 1);
+    assert_eq!(archives(&backup.disk()).len(), 1);
 }
 
 /// Model-level scripts are the runner's: gobackup only logs that one failed.
 #[test]
 fn a_failing_script_of_the_backup_shows_as_a_warning() {
-    let mut family = Family::new().with_disk(0).by_gobackup();
-    family.plan["beforeScript"] = json!("exit 3");
-    let after = family.dir().join("after");
-    family.plan["afterScript"] = Value::from(format!("echo $HOME > {}", after.display()));
-    let done = family.run("nightly-28950870");
+    let mut backup = Backup::new().with_disk(0).by_gobackup();
+    backup.plan["beforeScript"] = json!("exit 3");
+    let after = backup.dir().join("after");
+    backup.plan["afterScript"] = Value::from(format!("echo $HOME > {}", after.display()));
+    let done = backup.run("nightly-28950870");
     done.assert_good();
     assert!(
         done.report.warnings[0].contains("beforeScript"),

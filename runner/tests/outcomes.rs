@@ -281,7 +281,7 @@ fn expired_artefacts_go_after_a_success_and_only_then() {
     for (key, hours) in keys.iter().zip([99, 50, 30, 1]) {
         age(&runner, key, hours, |_| {});
     }
-    // One of another object, and a stranger's file: neither is this object's to remove.
+    // One of another object, and somebody else's file: neither is this object's to remove.
     age(&runner, &keys[1], 0, |m| {
         m["object"]["name"] = json!("other")
     });

@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use common::backup::{Backup, storage};
 use common::fake_s3::{FakeS3, Fault, Moment};
-use common::family::{Family, storage};
 use common::s3::with_bucket;
 use common::{Finished, Runner};
 use serde_json::{Value, json};
@@ -226,16 +226,16 @@ fn t1_p1_a_pod_that_is_held_at_any_request_harms_nobody_where_conditions_are_ref
 }
 
 /// A Backup whose archives are named by the second: two pods that begin in one second meet there.
-fn archive_pod(uid: &str, url: &str) -> Family {
-    let mut family = Family::new();
+fn archive_pod(uid: &str, url: &str) -> Backup {
+    let mut backup = Backup::new();
     let fields = json!({
         "family": "s3", "bucket": "backups", "region": "us-east-1", "endpoint": url, "forcePathStyle": true,
-        "maxRetries": 3, "accessKeyId": family.secret("id", "AKIDEXAMPLE"),
-        "secretAccessKey": family.secret("key", "S3cr3t-marker-of-the-store"),
+        "maxRetries": 3, "accessKeyId": backup.secret("id", "AKIDEXAMPLE"),
+        "secretAccessKey": backup.secret("key", "S3cr3t-marker-of-the-store"),
     });
-    family.add("storages", storage("bucket", "s3", "pre/fix", fields));
-    family.runner = family.runner.set("BACKUP_POD_UID", uid);
-    family
+    backup.add("storages", storage("bucket", "s3", "pre/fix", fields));
+    backup.runner = backup.runner.set("BACKUP_POD_UID", uid);
+    backup
 }
 
 #[test]
@@ -428,18 +428,18 @@ fn r6_a_pod_that_is_ended_while_it_prunes_has_made_a_good_backup() {
         done.stdout
     );
 
-    let mut family = archive_pod("pod-1", &fake.url);
-    family.run("nightly-28950869").assert_good();
+    let mut backup = archive_pod("pod-1", &fake.url);
+    backup.run("nightly-28950869").assert_good();
     let (url, gate) = fake.gated_at_removal();
-    let mut family = archive_pod("pod-2", &url);
-    family.plan["storages"][0]["keep"] = json!(1);
-    let spec = family.spec_of("nightly-28950870");
-    family.runner.env.insert("BACKUP_SPEC".into(), spec);
+    let mut backup = archive_pod("pod-2", &url);
+    backup.plan["storages"][0]["keep"] = json!(1);
+    let spec = backup.spec_of("nightly-28950870");
+    backup.runner.env.insert("BACKUP_SPEC".into(), spec);
     let started = Instant::now();
-    let mut child = family.runner.start();
+    let mut child = backup.runner.start();
     assert!(gate.wait(&mut || child.try_wait().unwrap().is_some()));
     signal(&child, "-TERM");
-    let done = family.runner.finish(child, started);
+    let done = backup.runner.finish(child, started);
     gate.open();
     done.assert_good();
     assert!(
@@ -486,11 +486,11 @@ fn r5_parts_of_archives_that_killed_attempts_left_go_when_all_is_removed() {
     let mut kills = 0;
     for number in (1..80).step_by(if long() { 1 } else { 5 }) {
         let (url, gate) = fake.gated(number, Moment::After);
-        let mut family = archive_pod(&format!("pod-{number}"), &url);
-        family.plan["split"] = json!({"bytes": 100, "suffixLength": 3, "numeric": true});
-        let spec = family.spec_of(&format!("nightly-{}", 28_950_870 + number));
-        family.runner.env.insert("BACKUP_SPEC".into(), spec);
-        let mut child = family.runner.start();
+        let mut backup = archive_pod(&format!("pod-{number}"), &url);
+        backup.plan["split"] = json!({"bytes": 100, "suffixLength": 3, "numeric": true});
+        let spec = backup.spec_of(&format!("nightly-{}", 28_950_870 + number));
+        backup.runner.env.insert("BACKUP_SPEC".into(), spec);
+        let mut child = backup.runner.start();
         let was_held = gate.wait(&mut || child.try_wait().unwrap().is_some());
         let _ = child.kill();
         child.wait().unwrap();
@@ -506,8 +506,8 @@ fn r5_parts_of_archives_that_killed_attempts_left_go_when_all_is_removed() {
         .filter(|k| k.contains(".tar") && k.contains("-00"))
         .count();
     assert!(parts > 0, "no part was left: nothing is shown");
-    let mut family = archive_pod("pod-last", &fake.url);
-    family
+    let mut backup = archive_pod("pod-last", &fake.url);
+    backup
         .act("p-1", "Prune", json!({"all": true}))
         .assert_good();
     assert_eq!(

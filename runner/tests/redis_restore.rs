@@ -8,8 +8,8 @@
 
 mod common;
 
+use common::backup::{Backup, archives};
 use common::databases::Certificates;
-use common::family::{Family, archives};
 use common::free_port;
 use common::servers::{
     REDIS_PASSWORD, directory, redis, redis_cli, spawn, start_redis, start_redis_with, wait_for,
@@ -37,16 +37,16 @@ fn filled(policy: &str) -> u16 {
 }
 
 /// A Backup of the Redis at this port alone.
-fn family(port: u16) -> Family {
-    let mut family = Family::new().with_disk(0);
-    family.plan["databases"][0]["port"] = json!(port);
-    family
+fn backup(port: u16) -> Backup {
+    let mut backup = Backup::new().with_disk(0);
+    backup.plan["databases"][0]["port"] = json!(port);
+    backup
 }
 
-fn to(family: &Family, port: u16, password: &str) -> Value {
+fn to(backup: &Backup, port: u16, password: &str) -> Value {
     json!({
         "host": "127.0.0.1", "port": port,
-        "usernameFile": family.secret("to-user", "default"), "passwordFile": family.secret("to", password),
+        "usernameFile": backup.secret("to-user", "default"), "passwordFile": backup.secret("to", password),
     })
 }
 
@@ -68,15 +68,15 @@ fn content(port: u16, password: Option<&str>) -> Vec<String> {
 fn every_type_comes_back_as_it_was() {
     for policy in ["noeviction", "allkeys-lru", "allkeys-lfu"] {
         let source = filled(policy);
-        let mut family = family(source);
+        let mut backup = backup(source);
         let target = server(None, &["--maxmemory-policy", policy]);
-        family.run(RUN).assert_good();
-        let done = family.restore(to(&family, target, ""), json!({"dryRun": true}));
+        backup.run(RUN).assert_good();
+        let done = backup.restore(to(&backup, target, ""), json!({"dryRun": true}));
         done.assert_good();
         assert_eq!(done.report.reason, "WouldRestore");
         assert_eq!(redis_cli(target, None, &["info", "keyspace"]), "# Keyspace");
 
-        let done = family.restore(to(&family, target, ""), json!({}));
+        let done = backup.restore(to(&backup, target, ""), json!({}));
         done.assert_good();
         assert_eq!(done.report.reason, "Restored");
         let message = &done.report.message;
@@ -105,18 +105,18 @@ fn what_is_there_is_touched_with_consent_alone() {
     cli(&["debug", "set-active-expire", "0"]);
     cli(&["set", "a", "1"]);
     cli(&["-n", "3", "set", "b", "2"]);
-    let mut family = family(source);
-    family.run(RUN).assert_good();
+    let mut backup = backup(source);
+    backup.run(RUN).assert_good();
     let target = start_redis(
         &directory("restore-redis"),
         Some("S3cr3t-marker of the target"),
     );
     let there = |args: &[&str]| redis_cli(target, Some("S3cr3t-marker of the target"), args);
-    let place = to(&family, target, "S3cr3t-marker of the target");
+    let place = to(&backup, target, "S3cr3t-marker of the target");
     there(&["-n", "5", "set", "elsewhere", "x"]);
     there(&["-n", "3", "mset", "b", "old", "c", "3"]);
     for dry in [true, false] {
-        let done = family.restore(place.clone(), json!({"dryRun": dry}));
+        let done = backup.restore(place.clone(), json!({"dryRun": dry}));
         done.assert_failed(
             2,
             "TargetNotEmpty",
@@ -124,7 +124,7 @@ fn what_is_there_is_touched_with_consent_alone() {
         );
     }
     assert_eq!(there(&["dbsize"]), "0");
-    let done = family.restore(place.clone(), json!({"overwrite": true}));
+    let done = backup.restore(place.clone(), json!({"overwrite": true}));
     done.assert_good();
     let said = "2 keys it held those of the same name are replaced";
     assert!(
@@ -138,31 +138,31 @@ fn what_is_there_is_touched_with_consent_alone() {
 
     // The very server, even where its keys are gone.
     cli(&["flushall"]);
-    let done = family.restore(to(&family, source, REDIS_PASSWORD), json!({}));
+    let done = backup.restore(to(&backup, source, REDIS_PASSWORD), json!({}));
     done.assert_failed(2, "TargetIsSource", &["set overwrite"]);
     assert_eq!(cli(&["dbsize"]), "0");
 
-    let wrong = to(&family, target, "S3cr3t-marker wrong");
-    let done = family.restore(wrong, json!({"overwrite": true}));
+    let wrong = to(&backup, target, "S3cr3t-marker wrong");
+    let done = backup.restore(wrong, json!({"overwrite": true}));
     done.assert_failed(
         3,
         "AccessDenied",
         &["WRONGPASS", "spec.to.credentialsSecretRef"],
     );
-    let away = to(&family, free_port(), "");
-    let done = family.restore(away, json!({}));
+    let away = to(&backup, free_port(), "");
+    let done = backup.restore(away, json!({}));
     done.assert_failed(3, "ConnectionFailed", &["check spec.to.host and port"]);
-    let done = family.restore(place.clone(), json!({"database": "7"}));
+    let done = backup.restore(place.clone(), json!({"database": "7"}));
     done.assert_failed(2, "InvalidSettings", &["spec.to.database", "leave it out"]);
 
     // What is stored is other than what was: nothing is touched.
     there(&["flushall"]);
-    let file = archives(&family.disk()).remove(0);
+    let file = archives(&backup.disk()).remove(0);
     let mut bytes = std::fs::read(&file).unwrap();
     let last = bytes.len() - 40;
     bytes[last] ^= 1;
     std::fs::write(&file, bytes).unwrap();
-    let done = family.restore(place, json!({"overwrite": true}));
+    let done = backup.restore(place, json!({"overwrite": true}));
     done.assert_failed(
         5,
         "ReadBackDiffers",
@@ -176,27 +176,27 @@ fn a_server_that_can_not_take_it_is_told_with_the_remedy() {
     let source = start_redis(&directory("restore-redis"), Some(REDIS_PASSWORD));
     let cli = |args: &[&str]| redis_cli(source, Some(REDIS_PASSWORD), args);
     cli(&["-n", "9", "set", "a", &"x".repeat(3000)]);
-    let mut family = family(source);
-    family.run(RUN).assert_good();
+    let mut backup = backup(source);
+    backup.run(RUN).assert_good();
 
     let few = server(None, &["--databases", "4"]);
-    let done = family.restore(to(&family, few, ""), json!({}));
+    let done = backup.restore(to(&backup, few, ""), json!({}));
     done.assert_failed(3, "NotFound", &["database 9: ", "raise `databases`"]);
 
     let full = server(None, &["--maxmemory", "1mb"]);
     redis_cli(full, None, &["config", "set", "maxmemory", "1"]);
-    let done = family.restore(to(&family, full, ""), json!({}));
+    let done = backup.restore(to(&backup, full, ""), json!({}));
     done.assert_failed(3, "NoSpace", &["database 9: ", "OOM", "raise maxmemory"]);
 
     let replica = server(
         None,
         &["--replicaof", &format!("127.0.0.1 {}", free_port())],
     );
-    let done = family.restore(to(&family, replica, ""), json!({}));
+    let done = backup.restore(to(&backup, replica, ""), json!({}));
     done.assert_failed(2, "InvalidSettings", &["is a replica", "name the primary"]);
 
     let cluster = server(None, &["--cluster-enabled", "yes"]);
-    let done = family.restore(to(&family, cluster, ""), json!({}));
+    let done = backup.restore(to(&backup, cluster, ""), json!({}));
     done.assert_failed(
         2,
         "InvalidSettings",
@@ -207,24 +207,24 @@ fn a_server_that_can_not_take_it_is_told_with_the_remedy() {
         "--user", "default", "on", "nopass", "~*", "+ping", "+info", "+select", "+dbsize",
     ];
     let limited = server(None, &rights);
-    let done = family.restore(to(&family, limited, ""), json!({}));
+    let done = backup.restore(to(&backup, limited, ""), json!({}));
     done.assert_failed(3, "PermissionDenied", &["NOPERM", "+restore"]);
 }
 
 #[test]
 fn a_name_is_needed_only_where_an_archive_holds_more_than_fits() {
-    let mut family = Family::new().with_disk(0);
-    let other = json!({"name": "queue", "engine": "redis", "host": "127.0.0.1", "port": redis(), "password": family.secret("redis", REDIS_PASSWORD)});
-    family.add("databases", other);
-    family.run(RUN).assert_good();
+    let mut backup = Backup::new().with_disk(0);
+    let other = json!({"name": "queue", "engine": "redis", "host": "127.0.0.1", "port": redis(), "password": backup.secret("redis", REDIS_PASSWORD)});
+    backup.add("databases", other);
+    backup.run(RUN).assert_good();
     let target = start_redis(&directory("restore-redis"), None);
-    let done = family.restore(to(&family, target, ""), json!({}));
+    let done = backup.restore(to(&backup, target, ""), json!({}));
     done.assert_failed(
         2,
         "InvalidSettings",
         &["redis/cache, redis/queue", "spec.from.database"],
     );
-    let done = family.restore(to(&family, target, ""), json!({"dump": "queue"}));
+    let done = backup.restore(to(&backup, target, ""), json!({"dump": "queue"}));
     done.assert_good();
     assert_eq!(redis_cli(target, None, &["get", "hello"]), "world");
 }
@@ -233,8 +233,8 @@ fn a_name_is_needed_only_where_an_archive_holds_more_than_fits() {
 fn the_password_crosses_by_tls_where_that_is_asked_for() {
     let source = start_redis(&directory("restore-redis"), Some(REDIS_PASSWORD));
     redis_cli(source, Some(REDIS_PASSWORD), &["set", "a", "1"]);
-    let mut family = family(source);
-    family.run(RUN).assert_good();
+    let mut backup = backup(source);
+    backup.run(RUN).assert_good();
     let made = Certificates::make();
     let dir = directory("restore-redis");
     let secured = |certificate: &str| {
@@ -265,11 +265,11 @@ fn the_password_crosses_by_tls_where_that_is_asked_for() {
     };
     let (good, socket) = secured("server");
     let (elsewhere, _) = secured("elsewhere");
-    let ask = |family: &mut Family, port: u16, mode: &str, ca: Option<&str>| {
-        let mut place = to(family, port, "");
+    let ask = |backup: &mut Backup, port: u16, mode: &str, ca: Option<&str>| {
+        let mut place = to(backup, port, "");
         place["tlsMode"] = json!(mode);
         place["caFile"] = json!(ca.map(|name| made.path(name)));
-        family.restore(place, json!({"overwrite": true}))
+        backup.restore(place, json!({"overwrite": true}))
     };
     for (port, mode, ca, works) in [
         (good, "VerifyIdentity", Some("ca.pem"), true),
@@ -280,20 +280,20 @@ fn the_password_crosses_by_tls_where_that_is_asked_for() {
         (elsewhere, "VerifyCA", Some("other-ca.pem"), false),
         (elsewhere, "Required", None, true),
     ] {
-        let done = ask(&mut family, port, mode, ca);
+        let done = ask(&mut backup, port, mode, ca);
         if works {
             done.assert_good();
         } else {
             done.assert_failed(3, "TlsFailed", &["spec.to.tls"]);
         }
     }
-    let done = ask(&mut family, good, "Disabled", None);
+    let done = ask(&mut backup, good, "Disabled", None);
     done.assert_failed(3, "ConnectionLost", &["spec.to.tls.mode Required"]);
     // A socket of the pod.
     let place = json!({
-        "socket": socket, "usernameFile": family.secret("to-user", "default"), "passwordFile": family.secret("to", ""),
+        "socket": socket, "usernameFile": backup.secret("to-user", "default"), "passwordFile": backup.secret("to", ""),
     });
-    let done = family.restore(place, json!({"overwrite": true}));
+    let done = backup.restore(place, json!({"overwrite": true}));
     done.assert_good();
     assert!(
         done.report.message.contains("server.sock"),

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use common::backup::Backup;
 use common::databases::{mariadb_11, mariadb_11_directory, mysql, mysql_directory};
-use common::family::Family;
 use common::{Finished, MariaDb, Runner, fixture};
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn mysql_9() -> &'static MariaDb {
 }
 
 /// Backs up these databases.
-fn backup(db: &MariaDb, databases: &str) -> Runner {
+fn dumped(db: &MariaDb, databases: &str) -> Runner {
     let runner = Runner::new(db).set("DATABASES", databases);
     let runner = if std::ptr::eq(db, mysql_9_if_started(db)) {
         runner.programs_of(mysql_directory())
@@ -78,24 +78,24 @@ fn restore(runner: Runner, target: &MariaDb, options: Value) -> (Runner, Finishe
 }
 
 /// An archive of gobackup.io of one database.
-fn archived(db: &MariaDb, database: &str) -> Family {
-    let mut family = Family::new().with_disk(3);
-    family.plan["databases"] = json!([]);
+fn archived(db: &MariaDb, database: &str) -> Backup {
+    let mut backup = Backup::new().with_disk(3);
+    backup.plan["databases"] = json!([]);
     let item = json!({
         "name": "main", "engine": "mariadb", "host": "127.0.0.1", "port": db.port, "database": database,
-        "username": family.secret("my-user", "full"), "password": family.secret("my", "S3cr3t-marker"),
+        "username": backup.secret("my-user", "full"), "password": backup.secret("my", "S3cr3t-marker"),
     });
-    family.add("databases", item);
-    family.run("n-1").assert_good();
-    family
+    backup.add("databases", item);
+    backup.run("n-1").assert_good();
+    backup
 }
 
-fn into(family: &mut Family, target: &MariaDb, options: Value) -> Finished {
+fn into(backup: &mut Backup, target: &MariaDb, options: Value) -> Finished {
     let source = json!({
         "host": "127.0.0.1", "port": target.port,
-        "usernameFile": family.secret("to-user", "full"), "passwordFile": family.secret("to", "S3cr3t-marker"),
+        "usernameFile": backup.secret("to-user", "full"), "passwordFile": backup.secret("to", "S3cr3t-marker"),
     });
-    family.restore(source, options)
+    backup.restore(source, options)
 }
 
 /// Everything a database says of itself, with its name taken out.
@@ -171,19 +171,19 @@ fn l4_a_copy_under_another_name_leaves_the_original_alone_whatever_names_it() {
     db.sql(RENAME);
     db.sql(SEQUENCE);
     let before = described(db, "shop");
-    let runner = backup(db, "shop");
+    let runner = dumped(db, "shop");
     let (runner, done) = restore(runner, db, json!({"database": "copy"}));
     done.assert_good();
     assert_copied(db, &before, true);
     // An archive's dump has no USE; what it says of its database is of the original all the same.
-    let mut family = archived(db, "shop");
-    into(&mut family, db, json!({"database": "copy"})).assert_good();
+    let mut backup = archived(db, "shop");
+    into(&mut backup, db, json!({"database": "copy"})).assert_good();
     assert_copied(db, &before, true);
 
     // What can't be renamed for sure is told before anything is done.
     db.sql("use shop;\ndelimiter //\ncreate procedure p() begin prepare x from 'delete from shop.audit'; execute x; end//\ncreate procedure q() begin\nCREATE DATABASE IF NOT EXISTS `shop`;\nend//\n");
     drop(runner);
-    let runner = backup(db, "shop");
+    let runner = dumped(db, "shop");
     let words = [
         "procedure p (in a string it executes)",
         "procedure q (it makes or drops a database shop)",
@@ -191,13 +191,13 @@ fn l4_a_copy_under_another_name_leaves_the_original_alone_whatever_names_it() {
     ];
     let (_, done) = restore(runner, db, json!({"database": "copy"}));
     done.assert_failed(2, "NotRenamable", &words);
-    let mut family = archived(db, "shop");
-    into(&mut family, db, json!({"database": "copy"})).assert_failed(2, "NotRenamable", &words);
+    let mut backup = archived(db, "shop");
+    into(&mut backup, db, json!({"database": "copy"})).assert_failed(2, "NotRenamable", &words);
     assert_eq!(db.sql("show databases like 'copy'"), "");
     // Into an empty server nothing of it is missing.
     let empty = MariaDb::start();
     empty.sql(USERS);
-    into(&mut family, &empty, json!({})).assert_good();
+    into(&mut backup, &empty, json!({})).assert_good();
     assert_eq!(described(&empty, "shop"), described(db, "shop"));
     db.sql("drop database shop");
 }
@@ -208,12 +208,12 @@ fn l3_a_restore_into_mysql_is_in_the_binary_log_and_needs_no_right_of_the_server
     db.sql(RENAME);
     db.sql("create user tenant@'%' identified by 'S3cr3t-marker'; create database own; grant all on `own`.* to tenant@'%'; create database plain; use plain; create table t (id int primary key, d date); insert into t values (1,'2024-02-29'),(2,'2024-04-30')");
     let before = described(db, "shop");
-    let (runner, done) = restore(backup(db, "shop"), db, json!({"database": "copy"}));
+    let (runner, done) = restore(dumped(db, "shop"), db, json!({"database": "copy"}));
     done.assert_good();
     assert_copied(db, &before, false);
     drop(runner);
 
-    let runner = backup(db, "plain");
+    let runner = dumped(db, "plain");
     let dump = String::from_utf8(runner.dump(&runner.artefacts()[0])).unwrap();
     assert!(
         dump.contains("SQL_LOG_BIN= 0") && dump.contains("GTID_PURGED"),
@@ -257,7 +257,7 @@ fn l5_values_that_a_server_keeps_are_kept_and_those_it_changes_are_named() {
     for db in [maria(), mysql_9()] {
         let enumerated = "create table e (id int primary key, v enum('a','b')); insert ignore into e values (1,'x'),(2,'a');";
         db.sql(&format!("create database inv; use inv; set sql_mode='ALLOW_INVALID_DATES'; create table t (id int primary key, d date); insert into t values (1,'2024-02-30'),(2,'2024-04-31'),(3,'0000-00-00'); {enumerated}"));
-        let (_, done) = restore(backup(db, "inv"), db, json!({"database": "inv2"}));
+        let (_, done) = restore(dumped(db, "inv"), db, json!({"database": "inv2"}));
         done.assert_good();
         let rows = "set sql_mode='ALLOW_INVALID_DATES'; select d from {}.t order by id";
         assert_eq!(
@@ -314,7 +314,7 @@ fn l6_definers_are_decided_before_the_first_statement() {
         db.sql("create database own; use own; create table t (id int primary key, v int); insert into t values (1,1);
             create definer=root@localhost view v as select * from t; create definer=root@localhost procedure p() select 1;
             create user tenant@'%' identified by 'S3cr3t-marker'; create database mine; grant all on mine.* to tenant@'%'; create user app@'%'");
-        let mut runner = backup(db, "own").set("USERNAME", "tenant");
+        let mut runner = dumped(db, "own").set("USERNAME", "tenant");
         for options in [
             json!({}),
             json!({"definers": "Keep"}),
@@ -392,7 +392,7 @@ fn l6_what_a_binary_log_forbids_is_known_before_the_first_statement() {
     let db = maria();
     db.sql("create database own3; use own3; create table t (id int); create trigger tr before insert on t for each row set new.id = 1;
         create user tenant3@'%' identified by 'S3cr3t-marker'; create database mine3; grant all on mine3.* to tenant3@'%'");
-    let runner = backup(db, "own3").set("USERNAME", "tenant3");
+    let runner = dumped(db, "own3").set("USERNAME", "tenant3");
     let options = json!({"database": "mine3", "definers": "Drop"});
     let (runner, done) = restore(runner, db, options.clone());
     done.assert_failed(
@@ -485,7 +485,7 @@ fn l7_odd_names_are_restored_and_found_again() {
 fn r6_a_restore_that_is_ended_says_what_stands_in_the_target() {
     let db = maria();
     db.sql("create database big; use big; create table a (id int); insert into a values (1); create table b (id int primary key, v longtext); insert into b select seq, repeat(md5(seq), 60) from seq_1_to_20000");
-    let runner = backup(db, "big");
+    let runner = dumped(db, "big");
     db.sql("create database big2; use big2; create table b (id int)");
     // The load waits here until it is ended.
     let held = db.hold("use big2; begin; select * from b");

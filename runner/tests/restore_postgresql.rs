@@ -7,35 +7,35 @@ mod common;
 use std::process::Command;
 
 use common::Finished;
-use common::family::Family;
+use common::backup::Backup;
 use common::servers::{POSTGRES_PASSWORD, postgres, psql, try_psql};
 use serde_json::{Value, json};
 
 /// A database of its own, and an archive of it.
-fn archived(database: &str, sql: &str, args: &[&str]) -> Family {
+fn archived(database: &str, sql: &str, args: &[&str]) -> Backup {
     psql(
         postgres(),
         "postgres",
         &format!("create database {database}"),
     );
     psql(postgres(), database, sql);
-    let mut family = Family::new().with_disk(3);
-    family.plan["databases"] = json!([]);
+    let mut backup = Backup::new().with_disk(3);
+    backup.plan["databases"] = json!([]);
     let item = json!({
         "name": "main", "engine": "postgresql", "host": "127.0.0.1", "port": postgres(), "database": database,
-        "username": family.secret("pg-user", "postgres"), "password": family.secret("pg", POSTGRES_PASSWORD), "args": args,
+        "username": backup.secret("pg-user", "postgres"), "password": backup.secret("pg", POSTGRES_PASSWORD), "args": args,
     });
-    family.add("databases", item);
-    family.run("n-1").assert_good();
-    family
+    backup.add("databases", item);
+    backup.run("n-1").assert_good();
+    backup
 }
 
-fn restore(family: &mut Family, user: &str, options: Value) -> Finished {
+fn restore(backup: &mut Backup, user: &str, options: Value) -> Finished {
     let source = json!({
         "host": "127.0.0.1", "port": postgres(),
-        "usernameFile": family.secret("to-user", user), "passwordFile": family.secret("to", POSTGRES_PASSWORD),
+        "usernameFile": backup.secret("to-user", user), "passwordFile": backup.secret("to", POSTGRES_PASSWORD),
     });
-    family.restore(source, options)
+    backup.restore(source, options)
 }
 
 /// The whole database as pg_dump writes it.
@@ -86,7 +86,7 @@ create aggregate perc(float8 ORDER BY anyelement) (sfunc = ordered_set_transitio
 create function eqq(int, int) returns bool language sql immutable as 'select $1=$2';
 create operator === (leftarg = int, rightarg = int, procedure = eqq);
 create operator !!! (rightarg = int, procedure = ident);
-create operator family of_x using btree;
+create operator backup of_x using btree;
 create operator class oc_x for type int using btree as operator 1 <, operator 2 <=, operator 3 =, operator 4 >=, operator 5 >, function 1 btint4cmp(int,int);
 create function c_in(text) returns comp language sql as $$ select row(1,$1)::comp $$;
 create cast (text as comp) with function c_in(text);
@@ -118,9 +118,9 @@ alter event trigger et enable;
 
 #[test]
 fn l2_everything_is_replaced_in_place_twice_and_equal() {
-    let mut family = archived("l2_all", EVERYTHING, &[]);
+    let mut backup = archived("l2_all", EVERYTHING, &[]);
     let before = dumped("l2_all");
-    restore(&mut family, "postgres", json!({})).assert_failed(
+    restore(&mut backup, "postgres", json!({})).assert_failed(
         2,
         "TargetNotEmpty",
         &["objects", "overwrite"],
@@ -132,11 +132,11 @@ fn l2_everything_is_replaced_in_place_twice_and_equal() {
             "alter event trigger et disable; insert into t values (30,3); create type later as enum ('x'); create function later() returns int language sql as 'select 1';
              do $$ begin perform lo_from_bytea(0, '\\x01'::bytea); end $$; alter default privileges grant select on tables to public; alter event trigger et enable",
         );
-        let done = restore(&mut family, "postgres", json!({"overwrite": true}));
+        let done = restore(&mut backup, "postgres", json!({"overwrite": true}));
         done.assert_good();
         assert_eq!(dumped("l2_all"), before);
     }
-    restore(&mut family, "postgres", json!({"database": "l2_copy"})).assert_good();
+    restore(&mut backup, "postgres", json!({"database": "l2_copy"})).assert_good();
     assert_eq!(dumped("l2_copy"), before);
     for name in ["l2_all", "l2_copy"] {
         psql(
@@ -155,7 +155,7 @@ fn l2_a_database_without_tables_is_not_free_and_its_owner_may_replace_it() {
         "postgres",
         &format!("create role tenant login password '{POSTGRES_PASSWORD}'"),
     );
-    let mut family = archived(
+    let mut backup = archived(
         "l2_own",
         "create function f() returns int language sql as 'select 1'; create type mood as enum ('a'); do $$ begin perform lo_from_bytea(7, '\\x00ff'::bytea); end $$",
         &["--no-owner"],
@@ -166,12 +166,12 @@ fn l2_a_database_without_tables_is_not_free_and_its_owner_may_replace_it() {
         "create database l2_mine owner tenant",
     );
     let mine = json!({"database": "l2_mine"});
-    restore(&mut family, "tenant", mine.clone()).assert_good();
+    restore(&mut backup, "tenant", mine.clone()).assert_good();
     let before = dumped("l2_mine");
     assert!(before.contains("CREATE TYPE public.mood") && before.contains("lo_create('7')"));
-    restore(&mut family, "tenant", mine).assert_failed(2, "TargetNotEmpty", &["overwrite"]);
+    restore(&mut backup, "tenant", mine).assert_failed(2, "TargetNotEmpty", &["overwrite"]);
     restore(
-        &mut family,
+        &mut backup,
         "tenant",
         json!({"database": "l2_mine", "overwrite": true}),
     )
@@ -185,7 +185,7 @@ fn l2_a_database_without_tables_is_not_free_and_its_owner_may_replace_it() {
     );
     let before = dumped("l2_mine");
     restore(
-        &mut family,
+        &mut backup,
         "tenant",
         json!({"database": "l2_mine", "overwrite": true}),
     )
@@ -203,7 +203,7 @@ fn l1_a_restore_that_fails_after_large_objects_has_changed_nothing() {
         create function key(t text) returns text language plpgsql immutable as $$ begin return fold(t); end $$;
         create table t (id int primary key, v text); insert into t values (1, 'A'); create index t_key on t (key(v));
         do $$ begin perform lo_from_bytea(0, '\\x00ff00aa'::bytea); end $$";
-    let mut family = archived("l1_source", source, &[]);
+    let mut backup = archived("l1_source", source, &[]);
     psql(postgres(), "postgres", "create database victim");
     psql(
         postgres(),
@@ -212,7 +212,7 @@ fn l1_a_restore_that_fails_after_large_objects_has_changed_nothing() {
     );
     let before = dumped("victim");
     let done = restore(
-        &mut family,
+        &mut backup,
         "postgres",
         json!({"database": "victim", "overwrite": true}),
     );
@@ -227,7 +227,7 @@ fn l1_a_restore_that_fails_after_large_objects_has_changed_nothing() {
     );
     assert_eq!(dumped("victim"), before);
     // What was made for it is not left behind.
-    let done = restore(&mut family, "postgres", json!({"database": "l1_new"}));
+    let done = restore(&mut backup, "postgres", json!({"database": "l1_new"}));
     done.assert_failed(
         3,
         "RestoreFailed",
@@ -240,7 +240,7 @@ fn l1_a_restore_that_fails_after_large_objects_has_changed_nothing() {
 
 #[test]
 fn l4_a_dump_that_makes_its_database_goes_into_the_one_that_is_named() {
-    let mut family = archived("l4_db", "create table t (id int)", &["--create"]);
+    let mut backup = archived("l4_db", "create table t (id int)", &["--create"]);
     psql(postgres(), "l4_db", "insert into t values (1)");
     psql(
         postgres(),
@@ -257,20 +257,20 @@ fn l4_a_dump_that_makes_its_database_goes_into_the_one_that_is_named() {
     };
     let begun = second();
     while second() == begun {}
-    family.run("n-2").assert_good();
-    restore(&mut family, "postgres", json!({"database": "l4_copy"})).assert_good();
+    backup.run("n-2").assert_good();
+    restore(&mut backup, "postgres", json!({"database": "l4_copy"})).assert_good();
     assert_eq!(psql(postgres(), "l4_copy", "select count(*) from t"), "1");
     assert_eq!(psql(postgres(), "l4_copy", "show work_mem"), "5MB");
     assert_eq!(psql(postgres(), "l4_db", "select count(*) from t"), "1");
     restore(
-        &mut family,
+        &mut backup,
         "postgres",
         json!({"database": "l4_copy", "overwrite": true}),
     )
     .assert_good();
     assert_eq!(psql(postgres(), "l4_copy", "select count(*) from t"), "1");
     restore(
-        &mut family,
+        &mut backup,
         "postgres",
         json!({"database": "l4_copy", "overwrite": true, "definers": "Drop"}),
     )

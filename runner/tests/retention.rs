@@ -18,7 +18,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use common::family::{Family, archives};
+use common::backup::{Backup, archives};
 use common::s3::with_bucket;
 use common::{Finished, Runner, fixture};
 use serde_json::{Value, json};
@@ -289,8 +289,8 @@ fn h1_a_dry_run_says_what_a_run_does() {
 }
 
 /// An archive and its record, as the version before wrote them.
-fn archive(family: &Family, night: u32, bytes: u64) -> PathBuf {
-    let disk = family.disk();
+fn archive(backup: &Backup, night: u32, bytes: u64) -> PathBuf {
+    let disk = backup.disk();
     let name = format!("2025.01.{night:02}.03.00.00.tar");
     let content = "x".repeat(usize::try_from(bytes).unwrap());
     std::fs::write(disk.join(&name), content).unwrap();
@@ -309,8 +309,8 @@ fn archive(family: &Family, night: u32, bytes: u64) -> PathBuf {
     at
 }
 
-fn left(family: &Family) -> Vec<u32> {
-    let names = archives(&family.disk());
+fn left(backup: &Backup) -> Vec<u32> {
+    let names = archives(&backup.disk());
     let names = names
         .iter()
         .map(|p| p.file_name().unwrap().to_string_lossy().into_owned());
@@ -319,14 +319,14 @@ fn left(family: &Family) -> Vec<u32> {
 
 #[test]
 fn h1_archives_have_the_guard_too_and_a_lone_record_vouches_for_nothing() {
-    let mut family = Family::new().with_disk(1);
+    let mut backup = Backup::new().with_disk(1);
     for (night, bytes) in [(1, 1000), (2, 1000), (3, 10)] {
-        archive(&family, night, bytes);
+        archive(&backup, night, bytes);
     }
     for options in [json!({"dryRun": true}), json!({})] {
-        let done = family.act("nightly-prune-1", "Prune", options);
+        let done = backup.act("nightly-prune-1", "Prune", options);
         done.assert_good();
-        assert_eq!(left(&family), [1, 2, 3]);
+        assert_eq!(left(&backup), [1, 2, 3]);
         assert!(
             warned(&done, "storage disk: nothing was removed"),
             "{:?}",
@@ -337,39 +337,39 @@ fn h1_archives_have_the_guard_too_and_a_lone_record_vouches_for_nothing() {
     }
     // Records whose archive is gone, or cut, are no archives.
     for night in [4, 5] {
-        archive(&family, night, 1000);
+        archive(&backup, night, 1000);
     }
-    std::fs::remove_file(family.disk().join("2025.01.04.03.00.00.tar")).unwrap();
-    std::fs::write(family.disk().join("2025.01.05.03.00.00.tar"), "cut").unwrap();
-    archive(&family, 6, 1000);
+    std::fs::remove_file(backup.disk().join("2025.01.04.03.00.00.tar")).unwrap();
+    std::fs::write(backup.disk().join("2025.01.05.03.00.00.tar"), "cut").unwrap();
+    archive(&backup, 6, 1000);
     // The one before is that of ten bytes.
-    let done = family.act("nightly-prune-2", "Prune", json!({}));
+    let done = backup.act("nightly-prune-2", "Prune", json!({}));
     done.assert_good();
-    assert_eq!(left(&family), [5, 6], "{}", done.stdout);
-    let listed = family.act("nightly-list-1", "List", json!({}));
+    assert_eq!(left(&backup), [5, 6], "{}", done.stdout);
+    let listed = backup.act("nightly-list-1", "List", json!({}));
     assert_eq!(listed.report.artefacts.len(), 1, "{:?}", listed.report);
 }
 
 #[test]
 fn r1_a_future_archive_takes_no_place() {
-    let mut family = Family::new().with_disk(2);
+    let mut backup = Backup::new().with_disk(2);
     for night in 1..=4 {
-        archive(&family, night, 1000);
+        archive(&backup, night, 1000);
     }
-    let at = archive(&family, 5, 1000);
+    let at = archive(&backup, 5, 1000);
     let record = std::fs::read_to_string(&at).unwrap();
     std::fs::write(&at, record.replace("2025-01-05T", "2099-01-05T")).unwrap();
-    let done = family.act("nightly-prune-1", "Prune", json!({}));
+    let done = backup.act("nightly-prune-1", "Prune", json!({}));
     done.assert_good();
-    assert_eq!(left(&family), [3, 4, 5], "{}", done.stdout);
+    assert_eq!(left(&backup), [3, 4, 5], "{}", done.stdout);
     assert!(warned(&done, "dated in the future"));
 }
 
 /// The list that gobackup itself keeps names a model and nothing else.
 #[test]
 fn r2_a_state_file_is_left_alone_until_somebody_says_whose_it_is() {
-    let mut family = Family::new().with_disk(1);
-    let disk = family.disk();
+    let mut backup = Backup::new().with_disk(1);
+    let disk = backup.disk();
     let old = "2024.01.01.00.00.00.tar.gz";
     std::fs::write(disk.join(old), "another cluster's").unwrap();
     let state = disk.join(".gobackup-state");
@@ -377,10 +377,10 @@ fn r2_a_state_file_is_left_alone_until_somebody_says_whose_it_is() {
     let entries = json!([{"file_key": old, "created_at": "2024-01-01T00:00:00Z"}]);
     std::fs::write(state.join("nightly_disk.json"), entries.to_string()).unwrap();
     let before = std::fs::read(state.join("nightly_disk.json")).unwrap();
-    let done = family.run("nightly-28950870");
+    let done = backup.run("nightly-28950870");
     done.assert_good();
     assert!(warned(&done, "spec.job.adoptState"), "{:?}", done.report);
-    family
+    backup
         .act("nightly-prune-1", "Prune", json!({"all": true}))
         .assert_good();
     assert!(disk.join(old).exists());
@@ -388,25 +388,25 @@ fn r2_a_state_file_is_left_alone_until_somebody_says_whose_it_is() {
         std::fs::read(state.join("nightly_disk.json")).unwrap(),
         before
     );
-    family.adopt_state = Some(false);
-    let done = family.run("nightly-28950871");
+    backup.adopt_state = Some(false);
+    let done = backup.run("nightly-28950871");
     done.assert_good();
     assert_eq!(done.report.warnings, [""; 0]);
     assert!(disk.join(old).exists());
-    family.adopt_state = Some(true);
-    family.run("nightly-28950872").assert_good();
+    backup.adopt_state = Some(true);
+    backup.run("nightly-28950872").assert_good();
     assert!(!disk.join(old).exists());
 }
 
 /// What one storage lacks does not let the others fill up, and no attempt stores twice.
 #[test]
 fn r4_one_broken_storage_of_two() {
-    let mut family = Family::new().with_disk(1).with_dav("site/r4", 1);
-    let good = std::fs::read_to_string(family.dir().join("dav")).unwrap();
-    family.secret("dav", "wrong");
+    let mut backup = Backup::new().with_disk(1).with_dav("site/r4", 1);
+    let good = std::fs::read_to_string(backup.dir().join("dav")).unwrap();
+    backup.secret("dav", "wrong");
     for night in 0..2 {
         for attempt in 0..3 {
-            let done = family.run(&format!("nightly-2895087{night}"));
+            let done = backup.run(&format!("nightly-2895087{night}"));
             done.assert_failed(4, "PermissionDenied", &["Storage dav"]);
             assert_eq!(
                 done.stdout.contains("\"Dumping\""),
@@ -415,7 +415,7 @@ fn r4_one_broken_storage_of_two() {
                 done.stdout
             );
             assert_eq!(
-                archives(&family.disk()).len(),
+                archives(&backup.disk()).len(),
                 1,
                 "night {night}, attempt {attempt}"
             );
@@ -423,19 +423,19 @@ fn r4_one_broken_storage_of_two() {
         }
     }
     // Mended: the next attempt gives it what the other has.
-    family.secret("dav", good.trim());
-    let done = family.run("nightly-28950871");
+    backup.secret("dav", good.trim());
+    let done = backup.run("nightly-28950871");
     done.assert_good();
     assert!(!done.stdout.contains("\"Dumping\""), "{}", done.stdout);
     let copies = archives(&common::servers::webdav().1.join("site/r4"));
-    let original = archives(&family.disk()).remove(0);
+    let original = archives(&backup.disk()).remove(0);
     assert_eq!(copies.len(), 1);
     assert_eq!(
         std::fs::read(&copies[0]).unwrap(),
         std::fs::read(&original).unwrap()
     );
     assert_eq!(copies[0].file_name(), original.file_name());
-    let verified = family.act("nightly-verify-1", "Verify", json!({}));
+    let verified = backup.act("nightly-verify-1", "Verify", json!({}));
     verified.assert_good();
     assert_eq!(verified.report.artefacts.len(), 2);
     // What does not read back any more does not count: it is made again.
@@ -444,22 +444,22 @@ fn r4_one_broken_storage_of_two() {
         bytes[0] ^= 1;
         std::fs::write(file, bytes).unwrap();
     }
-    let done = family.run("nightly-28950871");
+    let done = backup.run("nightly-28950871");
     done.assert_good();
     assert!(done.stdout.contains("\"Dumping\""));
 }
 
 #[test]
 fn r4_the_parts_of_a_split_archive_are_copied_as_one() {
-    let mut family = Family::new().with_disk(0).with_dav("site/r4-split", 0);
-    family.plan["split"] = json!({"bytes": 64, "suffixLength": 4, "numeric": true});
-    let good = std::fs::read_to_string(family.dir().join("dav")).unwrap();
-    family.secret("dav", "wrong");
-    family
+    let mut backup = Backup::new().with_disk(0).with_dav("site/r4-split", 0);
+    backup.plan["split"] = json!({"bytes": 64, "suffixLength": 4, "numeric": true});
+    let good = std::fs::read_to_string(backup.dir().join("dav")).unwrap();
+    backup.secret("dav", "wrong");
+    backup
         .run("nightly-28950870")
         .assert_failed(4, "PermissionDenied", &[]);
-    family.secret("dav", good.trim());
-    family.run("nightly-28950870").assert_good();
+    backup.secret("dav", good.trim());
+    backup.run("nightly-28950870").assert_good();
     let whole = |root: &Path| {
         let directory = archives(root).remove(0);
         let parts = archives(&directory);
@@ -468,8 +468,8 @@ fn r4_the_parts_of_a_split_archive_are_copied_as_one() {
         parts.collect::<Vec<_>>().concat()
     };
     let dav = common::servers::webdav().1.join("site/r4-split");
-    assert_eq!(whole(&family.disk()), whole(&dav));
-    family
+    assert_eq!(whole(&backup.disk()), whole(&dav));
+    backup
         .act("nightly-verify-1", "Verify", json!({}))
         .assert_good();
 }
@@ -553,29 +553,29 @@ fn h2_what_a_verification_found_decides_for_a_mysql_backup() {
 
 #[test]
 fn h2_what_a_verification_found_decides_for_a_backup() {
-    let mut family = Family::new().with_disk(1).with_dav("site/h2", 1);
-    family.run("nightly-28950870").assert_good();
-    let first = archives(&family.disk()).remove(0);
-    let room = family.dir().join("tmp");
+    let mut backup = Backup::new().with_disk(1).with_dav("site/h2", 1);
+    backup.run("nightly-28950870").assert_good();
+    let first = archives(&backup.disk()).remove(0);
+    let room = backup.dir().join("tmp");
     std::fs::create_dir(&room).unwrap();
-    family
+    backup
         .runner
         .env
         .insert("TMPDIR".into(), room.display().to_string());
-    let done = family.act("nightly-verify-1", "Verify", json!({"mode": "Restore"}));
+    let done = backup.act("nightly-verify-1", "Verify", json!({"mode": "Restore"}));
     done.assert_good();
     for n in 1..4 {
-        family.run(&format!("nightly-2895087{n}")).assert_good();
+        backup.run(&format!("nightly-2895087{n}")).assert_good();
     }
     let copies = archives(&common::servers::webdav().1.join("site/h2"));
-    for kept in [archives(&family.disk()), copies] {
+    for kept in [archives(&backup.disk()), copies] {
         assert_eq!(kept.len(), 2, "{kept:?}");
         assert_eq!(kept[0].file_name(), first.file_name());
     }
-    family
+    backup
         .act("nightly-prune-1", "Prune", json!({"all": true}))
         .assert_good();
-    let left = common::family::sh("find $1 -type f", &family.disk());
+    let left = common::backup::sh("find $1 -type f", &backup.disk());
     assert_eq!(left, "");
 }
 
@@ -869,13 +869,13 @@ fn r3_the_same_on_a_volume_and_for_archives() {
     assert!(peak <= MOST, "{} MiB", peak >> 20);
     drop(choose);
 
-    let mut family = Family::new().with_disk(u32::try_from(count / 2).unwrap());
+    let mut backup = Backup::new().with_disk(u32::try_from(count / 2).unwrap());
     let held: Vec<Value> = (0..each)
         .map(|n| json!({"database": "shop", "name": format!("a_table_with_a_usual_name_{n:06}"), "rows": n, "hash": format!("{n:032x}")}))
         .collect();
     let held = json!({"tables": held});
     for n in 0..count {
-        let at = archive(&family, 1, 1000);
+        let at = archive(&backup, 1, 1000);
         let text: Value = serde_json::from_slice(&std::fs::read(&at).unwrap()).unwrap();
         let hour = hour(n);
         let name = format!("{}.tar", hour.name);
@@ -886,13 +886,13 @@ fn r3_the_same_on_a_volume_and_for_archives() {
         std::fs::remove_file(&at).unwrap();
         let to = at.with_file_name(format!("{name}.json"));
         std::fs::write(to, record.to_string()).unwrap();
-        let from = family.disk().join("2025.01.01.03.00.00.tar");
-        std::fs::rename(from, family.disk().join(name)).unwrap();
+        let from = backup.disk().join("2025.01.01.03.00.00.tar");
+        std::fs::rename(from, backup.disk().join(name)).unwrap();
     }
-    let spec = family.spec_for("nightly-prune-1", "Prune");
-    family.runner.env.insert("BACKUP_SPEC".into(), spec);
-    let (done, peak) = measured(&family.runner);
+    let spec = backup.spec_for("nightly-prune-1", "Prune");
+    backup.runner.env.insert("BACKUP_SPEC".into(), spec);
+    let (done, peak) = measured(&backup.runner);
     done.assert_good();
     assert!(peak <= MOST, "{} MiB", peak >> 20);
-    assert_eq!(archives(&family.disk()).len(), count / 2);
+    assert_eq!(archives(&backup.disk()).len(), count / 2);
 }

@@ -7,8 +7,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use common::backup::{Backup, storage};
 use common::fake_s3::{FakeS3, Fault};
-use common::family::{Family, storage};
 use common::s3::{begin_upload, get, has_part, list, make_bucket, moto, open_uploads, with_bucket};
 use common::{Finished, MariaDb, Runner, fixture};
 use serde_json::json;
@@ -81,12 +81,12 @@ fn a_killed_attempt_leaves_no_upload_after_the_next_one() {
     let dir = "pre/fix/ns1/MysqlBackup/shop/";
     make_bucket(moto(), "killed");
     // Of a neighbour object, and of nobody the runner knows.
-    let strangers = [
+    let others = [
         format!("{dir}deeper/x.sql"),
         format!("{dir}notes.txt"),
         "pre/fix/ns1/MysqlBackup/shop2/20250115T103000Z-28950870.sql".to_owned(),
     ];
-    for key in &strangers {
+    for key in &others {
         begin_upload(moto(), "killed", key);
     }
     // Of another run; moto says of every upload that it was begun in 2010.
@@ -120,7 +120,7 @@ fn a_killed_attempt_leaves_no_upload_after_the_next_one() {
     assert!(!done.stdout.contains("be looked for"), "{}", done.stdout);
     let mut left = open_uploads(moto(), "killed");
     left.sort();
-    let mut expected = strangers.to_vec();
+    let mut expected = others.to_vec();
     expected.sort();
     assert_eq!(left, expected);
 }
@@ -230,15 +230,15 @@ fn whole_dump(fake: &FakeS3) -> Finished {
 }
 
 /// A Backup that stores in the fake.
-fn archive(fake: &FakeS3) -> Family {
-    let mut family = Family::new();
+fn archive(fake: &FakeS3) -> Backup {
+    let mut backup = Backup::new();
     let fields = json!({
         "family": "s3", "bucket": "backups", "region": "us-east-1", "endpoint": fake.url, "forcePathStyle": true,
-        "maxRetries": 3, "accessKeyId": family.secret("id", "AKIDEXAMPLE"),
-        "secretAccessKey": family.secret("key", "S3cr3t-marker-of-the-store"),
+        "maxRetries": 3, "accessKeyId": backup.secret("id", "AKIDEXAMPLE"),
+        "secretAccessKey": backup.secret("key", "S3cr3t-marker-of-the-store"),
     });
-    family.add("storages", storage("bucket", "s3", "arch", fields));
-    family
+    backup.add("storages", storage("bucket", "s3", "arch", fields));
+    backup
 }
 
 #[test]
@@ -302,9 +302,9 @@ fn t3_an_archive_class_is_good_for_both_kinds_and_removes_nothing() {
     // Runs of the same slot: the second has a key of its own.
     assert_eq!(stored("pre/fix/ns1/MysqlBackup/shop/"), 2);
     for run in ["nightly-28950868", "nightly-28950869", "nightly-28950870"] {
-        let mut family = archive(&fake);
-        family.plan["storages"][0]["keep"] = json!(1);
-        let done = family.run(run);
+        let mut backup = archive(&fake);
+        backup.plan["storages"][0]["keep"] = json!(1);
+        let done = backup.run(run);
         done.assert_good();
         assert_eq!(done.report.reason, "NotReadBack");
         assert!(!done.report.artefacts[0].read_back);
@@ -368,7 +368,7 @@ fn p2_a_completion_whose_answer_was_lost_is_found_by_reading_it_back() {
 
 /// What attempts that were killed leave of each kind, and what only looks like it.
 #[test]
-fn r5_leftovers_of_dead_attempts_go_and_strangers_stay() {
+fn r5_leftovers_of_dead_attempts_go_and_others_stay() {
     let fake = FakeS3::start(Fault::None);
     let dir = "pre/fix/ns1/MysqlBackup/shop";
     let manifest = |key: &str, object: &str| {
@@ -407,7 +407,7 @@ fn r5_leftovers_of_dead_attempts_go_and_strangers_stay() {
             "x".to_owned(),
         ),
     ];
-    let strangers = [
+    let others = [
         (format!("{dir}/notes.txt"), "x".to_owned()),
         (format!("{dir}/before.sql"), "x".to_owned()),
         (format!("{dir}/20250102-mine.sql"), "x".to_owned()),
@@ -420,7 +420,7 @@ fn r5_leftovers_of_dead_attempts_go_and_strangers_stay() {
             lone("other"),
         ),
     ];
-    for (key, text) in dead.iter().chain(&strangers) {
+    for (key, text) in dead.iter().chain(&others) {
         fake.put(key, text.as_bytes(), 3);
     }
     // Of attempts that may live: an hour is no age.
@@ -453,7 +453,7 @@ fn r5_leftovers_of_dead_attempts_go_and_strangers_stay() {
     for (key, _) in &dead {
         assert!(!keys.contains(key), "{key} is left");
     }
-    let stay: Vec<&String> = strangers.iter().map(|(k, _)| k).chain(&young).collect();
+    let stay: Vec<&String> = others.iter().map(|(k, _)| k).chain(&young).collect();
     for key in &stay {
         assert!(keys.contains(key), "{key} is gone");
     }
@@ -467,11 +467,11 @@ fn r5_leftovers_of_dead_attempts_go_and_strangers_stay() {
             .any(|w| w.contains("00000001.sql.zst.json"))
     );
 
-    // All is removed on request, whatever its age, and still nothing of strangers.
+    // All is removed on request, whatever its age, and still nothing of others.
     let more = json!({"action": "Prune", "options": {"all": true}, "retention": {"keepLast": 5}});
     let runner = with_bucket(Runner::new(fixture()), "p-1", &fake.url, "backups", more);
     runner.run().assert_good();
-    let mut expected: Vec<String> = strangers.iter().map(|(k, _)| k.clone()).collect();
+    let mut expected: Vec<String> = others.iter().map(|(k, _)| k.clone()).collect();
     expected.sort();
     assert_eq!(fake.keys(), expected);
     assert_eq!(fake.open_uploads(), [format!("{dir}/mine.bin")]);
@@ -510,7 +510,7 @@ fn r5_leftovers_of_archives_go_by_the_claims_on_them() {
     for (key, text) in &old {
         fake.put(key, text.as_bytes(), 3);
     }
-    // Vouched for: only the claim was left. A stranger's, and gobackup's own.
+    // Vouched for: only the claim was left. Somebody else's, and gobackup's own.
     let stay = [
         (good.to_owned(), 3),
         (

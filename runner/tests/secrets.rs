@@ -398,7 +398,7 @@ fn s2_an_empty_secret_is_no_secret() {
 /// The archive of a Backup is encrypted with what its Secret holds, or not made.
 #[test]
 fn s2_an_archive_is_never_encrypted_with_nothing() {
-    use common::family::Family;
+    use common::backup::Backup;
     let missing = "/nonexistent/password".to_owned();
     for (encrypt, words) in [
         (
@@ -422,21 +422,21 @@ fn s2_an_archive_is_never_encrypted_with_nothing() {
             "private key stands where",
         ),
     ] {
-        let mut family = Family::new().with_disk(3);
+        let mut backup = Backup::new().with_disk(3);
         let mut encrypt = encrypt;
         for field in ["password", "recipientsFile"] {
             match encrypt[field].as_str() {
-                Some("EMPTY") => encrypt[field] = json!(family.secret("empty", "")),
+                Some("EMPTY") => encrypt[field] = json!(backup.secret("empty", "")),
                 Some("KEY") => {
-                    encrypt[field] = json!(family.secret("key", "AGE-SECRET-KEY-1S3CR3TCANARY12"))
+                    encrypt[field] = json!(backup.secret("key", "AGE-SECRET-KEY-1S3CR3TCANARY12"))
                 }
                 _ => {}
             }
         }
-        family.plan["encrypt"] = encrypt;
-        let done = family.run("m-1");
+        backup.plan["encrypt"] = encrypt;
+        let done = backup.run("m-1");
         done.assert_failed(2, "InvalidSettings", &[words]);
         assert!(!done.stdout.contains("S3CR3TCANARY12"), "{}", done.stdout);
-        assert!(std::fs::read_dir(family.disk()).unwrap().next().is_none());
+        assert!(std::fs::read_dir(backup.disk()).unwrap().next().is_none());
     }
 }

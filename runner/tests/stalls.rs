@@ -6,7 +6,7 @@ mod common;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
-use common::family::Family;
+use common::backup::Backup;
 use common::servers::{POSTGRES_PASSWORD, postgres};
 use common::{MariaDb, Runner};
 
@@ -75,12 +75,12 @@ fn p4_a_mariadb_that_hangs_is_named() {
 
 #[test]
 fn p4_a_postgresql_that_hangs_is_named() {
-    let mut family = Family::new().with_postgres().with_disk(3);
-    family.plan["databases"].as_array_mut().unwrap().remove(0);
-    family.runner = family.runner.set("IDLE_TIMEOUT", "4s");
-    family.run("m-1").assert_good();
+    let mut backup = Backup::new().with_postgres().with_disk(3);
+    backup.plan["databases"].as_array_mut().unwrap().remove(0);
+    backup.runner = backup.runner.set("IDLE_TIMEOUT", "4s");
+    backup.run("m-1").assert_good();
     let held = hold("create table hold_me (a int); lock table pg_class in access exclusive mode");
-    let done = family.run("m-2");
+    let done = backup.run("m-2");
     done.assert_failed(
         3,
         "SourceStalled",

@@ -11,28 +11,28 @@ mod common;
 
 use std::path::Path;
 
-use common::family::{Family, archives, azure_family, ftp_family, sh, ssh_family, storage};
+use common::backup::{Backup, archives, azure_backup, ftp_backup, sh, ssh_backup, storage};
 use common::stores::{azure, ftp, ftp_server, gcs, ssh};
 use serde_json::{Value, json};
 
 /// A Backup of a Redis to this storage alone.
-fn backup(storage: Value) -> Family {
-    let mut family = Family::new();
-    family.add("storages", storage);
-    family
+fn backup_to(storage: Value) -> Backup {
+    let mut backup = Backup::new();
+    backup.add("storages", storage);
+    backup
 }
 
 /// Four runs leave two archives, the last of them whole, and no temporary. `names` lists what is
 /// stored, hidden files and all, below the storage's path.
 fn kept_and_whole(
-    family: &mut Family,
+    backup: &mut Backup,
     names: &dyn Fn() -> Vec<String>,
     read: &dyn Fn(&str) -> Vec<u8>,
 ) {
     for n in 0..3 {
-        family.run(&format!("nightly-2895087{n}")).assert_good();
+        backup.run(&format!("nightly-2895087{n}")).assert_good();
     }
-    let last = family.run("nightly-28950879");
+    let last = backup.run("nightly-28950879");
     last.assert_good();
     let artefact = &last.report.artefacts[0];
     assert!(artefact.read_back, "{artefact:?}");
@@ -45,7 +45,7 @@ fn kept_and_whole(
         stored.iter().any(|n| n.ends_with(name)),
         "{name} of {all:?}"
     );
-    let file = family.dir().join("fetched");
+    let file = backup.dir().join("fetched");
     std::fs::write(&file, read(&artefact.key)).unwrap();
     assert_eq!(
         file.metadata().unwrap().len(),
@@ -83,9 +83,9 @@ fn taken(directory: &Path) -> Vec<std::path::PathBuf> {
     made
 }
 
-fn left_alone(family: &mut Family, directory: &Path) {
+fn left_alone(backup: &mut Backup, directory: &Path) {
     let others = taken(directory);
-    let done = family.run("nightly-28950880");
+    let done = backup.run("nightly-28950880");
     done.assert_good();
     assert!(
         done.report.artefacts[0]
@@ -99,55 +99,55 @@ fn left_alone(family: &mut Family, directory: &Path) {
 
 #[test]
 fn ftp_keeps_two_and_overwrites_nothing() {
-    let mut family = ftp_family(ftp().port, "/a/b", json!({}));
+    let mut backup = ftp_backup(ftp().port, "/a/b", json!({}));
     let root = ftp().root.join("a/b");
-    kept_and_whole(&mut family, &|| files(&root), &|key| {
+    kept_and_whole(&mut backup, &|| files(&root), &|key| {
         std::fs::read(ftp().root.join(key)).unwrap()
     });
-    let mut family = ftp_family(ftp().port, "taken", json!({}));
-    left_alone(&mut family, &ftp().root.join("taken"));
+    let mut backup = ftp_backup(ftp().port, "taken", json!({}));
+    left_alone(&mut backup, &ftp().root.join("taken"));
 }
 
 #[test]
 fn ftp_under_tls_and_without_machine_listings() {
     let server = ftp_server(true, false);
-    let mut family = ftp_family(server.port, "", json!({"explicitTls": true}));
-    let refused = family.run("nightly-28950860");
+    let mut backup = ftp_backup(server.port, "", json!({"explicitTls": true}));
+    let refused = backup.run("nightly-28950860");
     refused.assert_failed(
         4,
         "StoreUnreachable",
         &["Storage site", "certificate", "no_check_certificate"],
     );
     let certificate = server.root.parent().unwrap().join("cert.pem");
-    family
+    backup
         .runner
         .env
         .insert("SSL_CERT_FILE".into(), certificate.display().to_string());
-    kept_and_whole(&mut family, &|| files(&server.root), &|key| {
+    kept_and_whole(&mut backup, &|| files(&server.root), &|key| {
         std::fs::read(server.root.join(key)).unwrap()
     });
-    let mut family = ftp_family(
+    let mut backup = ftp_backup(
         server.port,
         "x",
         json!({"explicitTls": true, "noCheckCertificate": true}),
     );
-    family.run("nightly-28950861").assert_good();
-    let mut plain = ftp_family(server.port, "x", json!({}));
+    backup.run("nightly-28950861").assert_good();
+    let mut plain = ftp_backup(server.port, "x", json!({}));
     let refused = plain.run("nightly-28950862");
     assert_eq!(refused.code, Some(4), "{:?}", refused.report);
 }
 
 #[test]
 fn ftp_names_a_wrong_password_and_a_server_that_is_away() {
-    let mut family = ftp_family(ftp().port, "", json!({}));
-    family.secret("ftp", "wrong");
-    family.run("nightly-28950870").assert_failed(
+    let mut backup = ftp_backup(ftp().port, "", json!({}));
+    backup.secret("ftp", "wrong");
+    backup.run("nightly-28950870").assert_failed(
         4,
         "PermissionDenied",
         &["Storage site", "check username and password"],
     );
-    let mut family = ftp_family(common::free_port(), "", json!({}));
-    family.run("nightly-28950870").assert_failed(
+    let mut backup = ftp_backup(common::free_port(), "", json!({}));
+    backup.run("nightly-28950870").assert_failed(
         4,
         "StoreUnreachable",
         &["config.host", "NetworkPolicy"],
@@ -157,23 +157,23 @@ fn ftp_names_a_wrong_password_and_a_server_that_is_away() {
 #[test]
 fn sftp_keeps_two_and_overwrites_nothing() {
     let root = ssh().root.join("a/b");
-    let mut family = ssh_family(root.to_str().unwrap(), json!({}));
-    kept_and_whole(&mut family, &|| files(&root), &|key| {
+    let mut backup = ssh_backup(root.to_str().unwrap(), json!({}));
+    kept_and_whole(&mut backup, &|| files(&root), &|key| {
         std::fs::read(Path::new("/").join(key)).unwrap()
     });
     let root = ssh().root.join("taken");
-    let mut family = ssh_family(root.to_str().unwrap(), json!({}));
-    left_alone(&mut family, &root);
+    let mut backup = ssh_backup(root.to_str().unwrap(), json!({}));
+    left_alone(&mut backup, &root);
 }
 
 #[test]
 fn sftp_takes_an_rsa_key_and_checks_the_host_key() {
     let root = ssh().root.join("keys");
     let at = root.to_str().unwrap();
-    let mut family = ssh_family(at, json!({"hostKey": ssh().fingerprint}));
-    family.secret("ssh-key", &ssh().rsa);
-    family.secret("ssh-pass", "");
-    let done = family.run("nightly-28950870");
+    let mut backup = ssh_backup(at, json!({"hostKey": ssh().fingerprint}));
+    backup.secret("ssh-key", &ssh().rsa);
+    backup.secret("ssh-pass", "");
+    let done = backup.run("nightly-28950870");
     done.assert_good();
     assert!(
         done.report.warnings.is_empty(),
@@ -181,8 +181,8 @@ fn sftp_takes_an_rsa_key_and_checks_the_host_key() {
         done.report.warnings
     );
 
-    let mut family = ssh_family(at, json!({"hostKey": null}));
-    let done = family.run("nightly-28950871");
+    let mut backup = ssh_backup(at, json!({"hostKey": null}));
+    let done = backup.run("nightly-28950871");
     done.assert_good();
     let told = done.report.warnings.join("; ");
     assert!(
@@ -190,18 +190,18 @@ fn sftp_takes_an_rsa_key_and_checks_the_host_key() {
         "{told}"
     );
 
-    let mut family = ssh_family(
+    let mut backup = ssh_backup(
         at,
         json!({"hostKey": "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}),
     );
-    family.run("nightly-28950872").assert_failed(
+    backup.run("nightly-28950872").assert_failed(
         4,
         "HostKeyChanged",
         &["config.host_key", &ssh().fingerprint],
     );
-    let mut family = ssh_family(at, json!({}));
-    family.secret("ssh-key", &ssh().rsa.replace("RSA", "XYZ"));
-    family
+    let mut backup = ssh_backup(at, json!({}));
+    backup.secret("ssh-key", &ssh().rsa.replace("RSA", "XYZ"));
+    backup
         .run("nightly-28950873")
         .assert_failed(2, "InvalidSettings", &["config.private_key"]);
 }
@@ -210,7 +210,7 @@ fn sftp_takes_an_rsa_key_and_checks_the_host_key() {
 fn gcs_keeps_two_and_overwrites_nothing() {
     let root = gcs().root.join("backups/a/b");
     let fields = json!({"bucket": "backups", "endpoint": gcs().url});
-    let mut family = backup(storage("cloud", "gcs", "a/b", fields.clone()));
+    let mut backup = backup_to(storage("cloud", "gcs", "a/b", fields.clone()));
     let read = |key: &str| std::fs::read(gcs().root.join("backups").join(key)).unwrap();
     let names = || {
         files(&root)
@@ -218,35 +218,35 @@ fn gcs_keeps_two_and_overwrites_nothing() {
             .filter(|n| !n.ends_with(".metadata"))
             .collect()
     };
-    kept_and_whole(&mut family, &names, &read);
-    let mut family = backup(storage(
+    kept_and_whole(&mut backup, &names, &read);
+    let mut backup = backup_to(storage(
         "cloud",
         "gcs",
         "nowhere",
         json!({"bucket": "absent", "endpoint": gcs().url}),
     ));
-    let done = family.run("nightly-28950870");
+    let done = backup.run("nightly-28950870");
     assert_eq!(done.code, Some(4), "{:?}", done.report);
 }
 
 #[test]
 fn gcs_takes_an_archive_in_parts() {
     let fields = json!({"bucket": "backups", "endpoint": gcs().url});
-    let mut family = backup(storage("cloud", "gcs", "parts", fields));
-    family.plan["compress"] = json!({"codec": "tar"});
-    let big = common::servers::start_redis(&family.dir(), None);
+    let mut backup = backup_to(storage("cloud", "gcs", "parts", fields));
+    backup.plan["compress"] = json!({"codec": "tar"});
+    let big = common::servers::start_redis(&backup.dir(), None);
     for n in 0..20 {
         let value = sh("head -c 750000 /dev/urandom | base64 -w0", Path::new("/"));
-        let file = family.dir().join("value");
+        let file = backup.dir().join("value");
         std::fs::write(&file, value).unwrap();
         sh(&format!("redis-cli -p {big} -x set k{n} < $1"), &file);
     }
-    family.plan["databases"][0]["port"] = json!(big);
-    family.plan["databases"][0]
+    backup.plan["databases"][0]["port"] = json!(big);
+    backup.plan["databases"][0]
         .as_object_mut()
         .unwrap()
         .remove("password");
-    let done = family.run("nightly-28950870");
+    let done = backup.run("nightly-28950870");
     done.assert_good();
     let artefact = &done.report.artefacts[0];
     assert!(artefact.size > 15_000_000, "{artefact:?}");
@@ -256,29 +256,29 @@ fn gcs_takes_an_archive_in_parts() {
 
 #[test]
 fn azure_keeps_two_and_names_what_is_wrong() {
-    let mut family = azure_family("a/b", json!({}));
-    kept_and_whole(&mut family, &|| azure().list("a/b"), &|key| {
+    let mut backup = azure_backup("a/b", json!({}));
+    kept_and_whole(&mut backup, &|| azure().list("a/b"), &|key| {
         azure().request("GET", &format!("backups/{key}"))
     });
-    let mut family = azure_family("a/b", json!({}));
-    family.secret("azure", "wrong");
-    let done = family.run("nightly-28950870");
+    let mut backup = azure_backup("a/b", json!({}));
+    backup.secret("azure", "wrong");
+    let done = backup.run("nightly-28950870");
     assert_eq!(done.code, Some(4), "{:?}", done.report);
-    let mut family = azure_family("a/b", json!({"tenantId": null}));
-    family
+    let mut backup = azure_backup("a/b", json!({"tenantId": null}));
+    backup
         .run("nightly-28950870")
         .assert_failed(2, "InvalidSettings", &["tenant_id"]);
 }
 
 #[test]
 fn all_at_once_hold_the_same_bytes() {
-    let mut family = ftp_family(ftp().port, "all", json!({}));
+    let mut backup = ftp_backup(ftp().port, "all", json!({}));
     let at = ssh().root.join("all");
-    let more = ssh_family(at.to_str().unwrap(), json!({}));
-    family.add("storages", more.plan["storages"][0].clone());
+    let more = ssh_backup(at.to_str().unwrap(), json!({}));
+    backup.add("storages", more.plan["storages"][0].clone());
     let fields = json!({"bucket": "backups", "endpoint": gcs().url});
-    family.add("storages", storage("cloud", "gcs", "all", fields));
-    let done = family.run("nightly-28950870");
+    backup.add("storages", storage("cloud", "gcs", "all", fields));
+    let done = backup.run("nightly-28950870");
     done.assert_good();
     assert_eq!(done.report.artefacts.len(), 3);
     assert_eq!(archives(&ftp().root.join("all")).len(), 1);
@@ -289,10 +289,10 @@ fn all_at_once_hold_the_same_bytes() {
 
 #[test]
 fn an_image_without_ca_certificates_is_said_with_what_helps() {
-    let mut family = Family::new().with_dav("x", 2);
-    let nothing = family.dir().join("no-certificates").display().to_string();
-    family.runner.env.insert("SSL_CERT_FILE".into(), nothing);
-    family.run("nightly-28950870").assert_failed(
+    let mut backup = Backup::new().with_dav("x", 2);
+    let nothing = backup.dir().join("no-certificates").display().to_string();
+    backup.runner.env.insert("SSL_CERT_FILE".into(), nothing);
+    backup.run("nightly-28950870").assert_failed(
         1,
         "HttpFailed",
         &["CA certificates", "ca-certificates", "SSL_CERT_FILE"],
@@ -301,7 +301,7 @@ fn an_image_without_ca_certificates_is_said_with_what_helps() {
 
 /// Files of attempts that were killed days ago, on servers that keep files: a temporary, a claim, and the
 /// archive and parts it names. What is young, or nobody's of the runner, stays.
-fn leftovers_go(family: &mut Family, root: &Path, path: &str) {
+fn leftovers_go(backup: &mut Backup, root: &Path, path: &str) {
     std::fs::create_dir_all(root.join("2025.01.02.00.00.00")).unwrap();
     let key = |name: &str| {
         let path = path.trim_matches('/');
@@ -351,7 +351,7 @@ fn leftovers_go(family: &mut Family, root: &Path, path: &str) {
     }
     sh("touch -d '3 days ago' $1", &root.join("photos.tar"));
     sh("chmod -R a+rwX $1", root);
-    family.run("nightly-28950870").assert_good();
+    backup.run("nightly-28950870").assert_good();
     for (name, _) in &old {
         assert!(!root.join(name).exists(), "{name} is left");
     }
@@ -362,15 +362,15 @@ fn leftovers_go(family: &mut Family, root: &Path, path: &str) {
 
 #[test]
 fn r5_leftovers_on_ftp_sftp_webdav_and_disk_go() {
-    let mut family = ftp_family(ftp().port, "left", json!({}));
-    leftovers_go(&mut family, &ftp().root.join("left"), "left");
+    let mut backup = ftp_backup(ftp().port, "left", json!({}));
+    leftovers_go(&mut backup, &ftp().root.join("left"), "left");
     let root = ssh().root.join("left");
-    let mut family = ssh_family(root.to_str().unwrap(), json!({}));
-    leftovers_go(&mut family, &root, root.to_str().unwrap());
+    let mut backup = ssh_backup(root.to_str().unwrap(), json!({}));
+    leftovers_go(&mut backup, &root, root.to_str().unwrap());
     let root = common::servers::webdav().1.join("left");
-    let mut family = Family::new().with_dav("left", 2);
-    leftovers_go(&mut family, &root, "left");
-    let mut family = Family::new().with_disk(2);
-    let root = family.disk();
-    leftovers_go(&mut family, &root, "");
+    let mut backup = Backup::new().with_dav("left", 2);
+    leftovers_go(&mut backup, &root, "left");
+    let mut backup = Backup::new().with_disk(2);
+    let root = backup.disk();
+    leftovers_go(&mut backup, &root, "");
 }

@@ -11,7 +11,7 @@ mod common;
 
 use std::path::Path;
 
-use common::family::{Family, archives, sh};
+use common::backup::{Backup, archives, sh};
 use common::servers::{
     POSTGRES_PASSWORD, directory, etcdctl, redis_cli, start_etcd, start_redis_with,
 };
@@ -30,21 +30,21 @@ fn names(directory: &Path) -> Vec<String> {
 
 #[test]
 fn a_server_starts_with_the_dump_rdb_that_was_put_onto_its_volume() {
-    let mut family = Family::new().with_disk(0);
-    family.run(RUN).assert_good();
-    let target = family.dir().join("volume/redis");
+    let mut backup = Backup::new().with_disk(0);
+    backup.run(RUN).assert_good();
+    let target = backup.dir().join("volume/redis");
     let options = |more: Value| {
         let mut options = json!({"directory": target});
         let fields = options.as_object_mut().unwrap();
         fields.extend(more.as_object().unwrap().clone());
         options
     };
-    let done = family.restore(Value::Null, options(json!({"dryRun": true})));
+    let done = backup.restore(Value::Null, options(json!({"dryRun": true})));
     done.assert_good();
     assert_eq!(done.report.reason, "WouldRestore");
     assert!(!target.exists(), "a dry run makes nothing");
 
-    let done = family.restore(Value::Null, options(json!({})));
+    let done = backup.restore(Value::Null, options(json!({})));
     done.assert_good();
     assert_eq!(done.report.reason, "Restored");
     let message = &done.report.message;
@@ -54,7 +54,7 @@ fn a_server_starts_with_the_dump_rdb_that_was_put_onto_its_volume() {
         "{message}"
     );
     assert_eq!(names(&target), ["dump.rdb"]);
-    let file = archives(&family.disk()).remove(0);
+    let file = archives(&backup.disk()).remove(0);
     let packed = sh(
         "tar xzOf $1 nightly/redis/cache/dump.rdb | sha256sum",
         &file,
@@ -71,7 +71,7 @@ fn a_server_starts_with_the_dump_rdb_that_was_put_onto_its_volume() {
     std::fs::create_dir_all(target.join("lost+found")).unwrap();
     std::fs::create_dir_all(target.join("appendonlydir/x")).unwrap();
     std::fs::write(target.join("dump.rdb"), "old").unwrap();
-    let done = family.restore(Value::Null, options(json!({})));
+    let done = backup.restore(Value::Null, options(json!({})));
     done.assert_failed(
         2,
         "TargetNotEmpty",
@@ -81,7 +81,7 @@ fn a_server_starts_with_the_dump_rdb_that_was_put_onto_its_volume() {
         ],
     );
     assert_eq!(names(&target), ["appendonlydir", "dump.rdb", "lost+found"]);
-    let done = family.restore(Value::Null, options(json!({"overwrite": true})));
+    let done = backup.restore(Value::Null, options(json!({"overwrite": true})));
     done.assert_good();
     assert!(
         done.report
@@ -94,7 +94,7 @@ fn a_server_starts_with_the_dump_rdb_that_was_put_onto_its_volume() {
     assert_eq!(sh("sha256sum < $1", &target.join("dump.rdb")), packed);
 
     let below = json!({"directory": target.join("dump.rdb/x")});
-    let done = family.restore(Value::Null, below);
+    let done = backup.restore(Value::Null, below);
     done.assert_failed(4, "AlreadyExists", &["it is no directory"]);
 
     // What is stored is other than what was: what is there stays.
@@ -103,7 +103,7 @@ fn a_server_starts_with_the_dump_rdb_that_was_put_onto_its_volume() {
     let last = bytes.len() - 40;
     bytes[last] ^= 1;
     std::fs::write(&file, bytes).unwrap();
-    let done = family.restore(Value::Null, options(json!({"overwrite": true})));
+    let done = backup.restore(Value::Null, options(json!({"overwrite": true})));
     done.assert_failed(
         5,
         "ReadBackDiffers",
@@ -120,26 +120,26 @@ fn an_etcd_starts_on_the_data_directory_of_a_new_member() {
         etcdctl(source, &["put", &format!("/app/{i}"), &"v".repeat(i)]).unwrap();
     }
     etcdctl(source, &["del", "/app/7"]).unwrap();
-    let mut family = Family::new().with_disk(0);
+    let mut backup = Backup::new().with_disk(0);
     let database = json!({"name": "kv", "engine": "etcd", "host": format!("127.0.0.1:{source}")});
-    family.add("databases", database);
-    family.run(RUN).assert_good();
+    backup.add("databases", database);
+    backup.run(RUN).assert_good();
 
     let target = directory("restore-etcd").join("data");
-    let done = family.restore(Value::Null, json!({"directory": target}));
+    let done = backup.restore(Value::Null, json!({"directory": target}));
     done.assert_failed(2, "InvalidSettings", &["redis/cache", "spec.from.database"]);
     let etcd = json!({
         "name": "m1", "initialCluster": "m1=http://127.0.0.1:2380", "initialClusterToken": "t",
         "initialAdvertisePeerUrls": "http://127.0.0.1:2380",
     });
     let wrong = json!({"name": "m2", "initialCluster": "m1=http://127.0.0.1:2380"});
-    let done = family.restore(
+    let done = backup.restore(
         Value::Null,
         json!({"directory": target, "dump": "kv", "etcd": wrong}),
     );
     done.assert_failed(3, "RestoreFailed", &["m2", "check spec.to.etcd"]);
     assert_eq!(names(&target), Vec::<String>::new());
-    let done = family.restore(
+    let done = backup.restore(
         Value::Null,
         json!({"directory": target, "dump": "kv", "etcd": etcd}),
     );
@@ -175,18 +175,18 @@ fn an_etcd_starts_on_the_data_directory_of_a_new_member() {
 
 #[test]
 fn what_no_running_server_takes_is_put_there_as_it_is() {
-    let mut family = Family::new().with_postgres().with_disk(0);
-    family.plan["databases"][1]["args"] = json!(["--format=custom"]);
-    family.run(RUN).assert_good();
+    let mut backup = Backup::new().with_postgres().with_disk(0);
+    backup.plan["databases"][1]["args"] = json!(["--format=custom"]);
+    backup.run(RUN).assert_good();
     let to = json!({
         "host": "127.0.0.1", "port": common::servers::postgres(),
-        "usernameFile": family.secret("to-user", "postgres"), "passwordFile": family.secret("to", POSTGRES_PASSWORD),
+        "usernameFile": backup.secret("to-user", "postgres"), "passwordFile": backup.secret("to", POSTGRES_PASSWORD),
     });
-    let done = family.restore(to, json!({"database": "other"}));
+    let done = backup.restore(to, json!({"database": "other"}));
     done.assert_failed(2, "InvalidSettings", &["pg_restore", "spec.to.volume"]);
-    let target = family.dir().join("volume");
+    let target = backup.dir().join("volume");
     let options = json!({"directory": target, "dump": "maindb"});
-    family.restore(Value::Null, options).assert_good();
+    backup.restore(Value::Null, options).assert_good();
     assert_eq!(names(&target), ["app.sql"]);
     let list = sh("pg_restore --list $1", &target.join("app.sql"));
     assert!(list.contains("TABLE DATA public t postgres"), "{list}");

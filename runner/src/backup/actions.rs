@@ -15,13 +15,16 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::retention::{Outcome, asked, note, refutes, report_pruned};
 use crate::settings::options::Options;
-use crate::settings::plan::Family;
+use crate::settings::plan::BackupSettings;
 use crate::stream::checksum::{self, Stored};
 
 /// Opens what can be opened; what can't is told, and fails the action at its end.
-fn targets(context: &Context, family: &Family) -> Result<(Vec<Target>, Option<Failure>), Failure> {
+fn targets(
+    context: &Context,
+    backup: &BackupSettings,
+) -> Result<(Vec<Target>, Option<Failure>), Failure> {
     context.settings.check()?;
-    let (targets, lost) = storages::open(context, family)?;
+    let (targets, lost) = storages::open(context, backup)?;
     Ok((targets, (!lost.is_empty()).then(|| Failure::all(lost))))
 }
 
@@ -34,8 +37,8 @@ fn end(lost: Option<Failure>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// A storage can't be used or refuses: the others are listed all the same.
-pub(crate) fn list(context: &Context, family: &Family) -> Result<(), Failure> {
-    let (targets, lost) = targets(context, family)?;
+pub(crate) fn list(context: &Context, backup: &BackupSettings) -> Result<(), Failure> {
+    let (targets, lost) = targets(context, backup)?;
     let mut failures: Vec<Failure> = lost.into_iter().collect();
     let (mut all, mut words) = (vec![], vec![]);
     for target in &targets {
@@ -105,10 +108,10 @@ fn list_one(context: &Context, target: &Target) -> Result<Vec<(String, Artefact)
 ///
 /// # Errors
 /// One differs, is gone, or its storage refuses.
-pub(crate) fn verify(context: &Context, family: &Family) -> Result<(), Failure> {
+pub(crate) fn verify(context: &Context, backup: &BackupSettings) -> Result<(), Failure> {
     let options = context.settings.options()?;
     let restore = options.mode.as_deref() == Some("Restore");
-    let (targets, lost) = targets(context, family)?;
+    let (targets, lost) = targets(context, backup)?;
     context.reporter.phase("ReadingBack");
     let meant = choose(context, &targets, &options.choice)?;
     context
@@ -118,7 +121,7 @@ pub(crate) fn verify(context: &Context, family: &Family) -> Result<(), Failure> 
     let mut wrong = vec![];
     for found in &meant {
         context.check()?;
-        let outcome = whole(context, family, found);
+        let outcome = whole(context, backup, found);
         keep(context, found, "Checksum", outcome.as_ref().map(|_| ()));
         match outcome {
             Ok(text) => words.push(format!("storage {}: {text}", found.on.name)),
@@ -130,7 +133,7 @@ pub(crate) fn verify(context: &Context, family: &Family) -> Result<(), Failure> 
     }
     // Every storage has the same bytes: those of one are restored.
     if let (true, true, Some(found)) = (restore, wrong.is_empty(), meant.first()) {
-        let outcome = restore_check::verify(context, family, found);
+        let outcome = restore_check::verify(context, backup, found);
         for found in &meant {
             keep(context, found, "Restore", outcome.as_ref().map(|_| ()));
         }
@@ -180,7 +183,7 @@ fn keep(context: &Context, found: &Found, mode: &str, outcome: Result<(), &Failu
     note(context, found.on.store.as_ref(), &beside, of, mode, passed);
 }
 
-fn whole(context: &Context, family: &Family, found: &Found) -> Result<String, Failure> {
+fn whole(context: &Context, backup: &BackupSettings, found: &Found) -> Result<String, Failure> {
     let record = &found.record;
     let read = || whole_reader(found);
     let stored = Stored {
@@ -193,7 +196,7 @@ fn whole(context: &Context, family: &Family, found: &Found) -> Result<String, Fa
         record.stored_bytes, record.key
     );
     let identity = identity(context)?;
-    let encrypt = family.plan.encrypt.as_ref();
+    let encrypt = backup.plan.encrypt.as_ref();
     match open::tar(read()?, &record.key, encrypt, identity.as_deref())? {
         Ok(tar) => {
             let count = contents(record, tar)?;
@@ -250,9 +253,9 @@ fn contents(record: &Record, tar: Box<dyn Read + Send>) -> Result<usize, Failure
 ///
 /// # Errors
 /// A storage can't be used or refuses.
-pub(crate) fn prune(context: &Context, family: &Family) -> Result<(), Failure> {
+pub(crate) fn prune(context: &Context, backup: &BackupSettings) -> Result<(), Failure> {
     let options: Options = context.settings.options()?;
-    let (targets, lost) = targets(context, family)?;
+    let (targets, lost) = targets(context, backup)?;
     context.reporter.phase("Pruning");
     let rules = crds::parts::Retention::default();
     let what = asked(&options, &rules).what;
@@ -261,7 +264,7 @@ pub(crate) fn prune(context: &Context, family: &Family) -> Result<(), Failure> {
     for target in &targets {
         context.check()?;
         let one = target.holds("");
-        match retention::prune(context, family, &one, what, options.dry_run) {
+        match retention::prune(context, backup, &one, what, options.dry_run) {
             Ok(outcome) => {
                 sum.gone = sum.gone.saturating_add(outcome.gone);
                 sum.of = sum.of.saturating_add(outcome.of);
@@ -283,12 +286,12 @@ pub(crate) fn prune(context: &Context, family: &Family) -> Result<(), Failure> {
 ///
 /// # Errors
 /// What can't be used; all of it, not the first alone.
-pub(crate) fn probe(context: &Context, family: &Family) -> Result<(), Failure> {
+pub(crate) fn probe(context: &Context, backup: &BackupSettings) -> Result<(), Failure> {
     context.settings.check()?;
     context.reporter.phase("Connecting");
     let mut wrong = vec![];
     let mut words = vec![];
-    for storage in &family.plan.storages {
+    for storage in &backup.plan.storages {
         let outcome = storages::one(context, storage).and_then(|t| probe_storage(context, &t));
         context.reporter.endpoint(
             EndpointKind::Storage,
@@ -300,7 +303,7 @@ pub(crate) fn probe(context: &Context, family: &Family) -> Result<(), Failure> {
             Err(e) => wrong.push(named("Storage", &storage.name, e)),
         }
     }
-    for database in &family.plan.databases {
+    for database in &backup.plan.databases {
         let outcome = crate::database::probe(context, database);
         context.reporter.endpoint(
             EndpointKind::Database,

@@ -11,7 +11,7 @@ use crate::backup::tee::Tee;
 use crate::context::Context;
 use crate::database::spool::Member;
 use crate::failure::Failure;
-use crate::settings::plan::Family;
+use crate::settings::plan::BackupSettings;
 use crate::stream::checksum::{Stored, hex};
 
 /// Writes every member through compression and encryption to all storages.
@@ -20,7 +20,7 @@ use crate::stream::checksum::{Stored, hex};
 /// A spool can't be read, or no storage is left.
 pub(crate) fn write(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     members: &[Member],
     tee: Tee,
 ) -> Result<(Tee, Stored), Failure> {
@@ -36,7 +36,7 @@ pub(crate) fn write(
         })
     };
     let salt = salt().map_err(failed)?;
-    let plan = &family.plan;
+    let plan = &backup.plan;
     let encoder = Encoder::new(sink, plan.compress, plan.encrypt.as_ref(), salt).map_err(failed)?;
     let progress = |n: u64| {
         context
@@ -49,10 +49,10 @@ pub(crate) fn write(
     };
     let encoder = match Filter::start(context, plan.compress, encoder)? {
         Ok(filter) => {
-            let filter = tar(context, family, members, filter, &progress).map_err(failed)?;
+            let filter = tar(context, backup, members, filter, &progress).map_err(failed)?;
             filter.finish().map_err(failed)?
         }
-        Err(encoder) => tar(context, family, members, encoder, &progress).map_err(failed)?,
+        Err(encoder) => tar(context, backup, members, encoder, &progress).map_err(failed)?,
     };
     let sink = encoder.finish().map_err(failed)?;
     let stored = Stored {
@@ -75,7 +75,7 @@ fn salt() -> io::Result<[u8; 8]> {
 
 fn tar<W: Write>(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     members: &[Member],
     writer: W,
     progress: &dyn Fn(u64) -> Result<(), Failure>,
@@ -83,7 +83,7 @@ fn tar<W: Write>(
     let mut builder = tar::Builder::new(writer);
     let modified = u64::try_from(context.clock.started.timestamp()).unwrap_or(0);
     let mut made: Vec<String> = vec![];
-    let model = &family.plan.model;
+    let model = &backup.plan.model;
     directory(&mut builder, &mut made, model, modified)?;
     for member in members {
         match member {

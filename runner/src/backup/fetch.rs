@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::database::restore::damaged;
 use crate::failure::Failure;
 use crate::settings::options::{Choice, Wanted};
-use crate::settings::plan::Family;
+use crate::settings::plan::BackupSettings;
 use crate::stream::checksum::{Open, Stored, hex};
 
 /// A reader on the way of whom nothing comes may be cut off: it hears of us so often.
@@ -29,11 +29,11 @@ const BEAT: Duration = Duration::from_secs(10);
 /// No storage has it, or none can be used.
 pub(crate) fn choose(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     choice: &Choice,
 ) -> Result<Found, Failure> {
     context.settings.check()?;
-    let (targets, mut lost) = storages::reach(context, family)?;
+    let (targets, mut lost) = storages::reach(context, backup)?;
     let mut best: Option<Found> = None;
     let mut absent = None;
     for target in &targets {
@@ -69,11 +69,11 @@ pub(crate) fn choose(
 /// It is not there, can't be opened, or differs from its record.
 pub(crate) fn download<'a>(
     context: &'a Context,
-    family: &'a Family,
+    backup: &'a BackupSettings,
     wanted: &Wanted,
     beat: &mut dyn FnMut() -> Result<(), Failure>,
 ) -> Result<(Header, Open<'a>), Failure> {
-    let found = choose(context, family, &wanted.choice)?;
+    let found = choose(context, backup, &wanted.choice)?;
     let record = &found.record;
     let name = record.key.rsplit('/').next().unwrap_or_default();
     let (name, whole) = match (wanted.raw, &wanted.expect) {
@@ -82,7 +82,7 @@ pub(crate) fn download<'a>(
         // Nothing is sent of what turns out damaged at its end, and the length is known by then.
         (false, None) => (
             tar_name(name),
-            measure(&mut open(context, family, &found)?, &record.key, beat)?,
+            measure(&mut open(context, backup, &found)?, &record.key, beat)?,
         ),
     };
     let header = Header {
@@ -97,7 +97,7 @@ pub(crate) fn download<'a>(
         if raw {
             return found::whole_reader(&found);
         }
-        Ok(Box::new(open(context, family, &found)?))
+        Ok(Box::new(open(context, backup, &found)?))
     });
     Ok((header, open))
 }
@@ -152,11 +152,15 @@ fn stored(found: &Found) -> Stored {
 ///
 /// # Errors
 /// The key is missing or wrong, no library reads the codec, or the archive is gone or damaged.
-pub(crate) fn open(context: &Context, family: &Family, found: &Found) -> Result<Tar, Failure> {
+pub(crate) fn open(
+    context: &Context,
+    backup: &BackupSettings,
+    found: &Found,
+) -> Result<Tar, Failure> {
     let key = &found.record.key;
     let mut witness = Witness::new(found::whole_reader(found)?);
     let identity = found::identity(context)?;
-    let encrypt = family.plan.encrypt.as_ref();
+    let encrypt = backup.plan.encrypt.as_ref();
     let opened = open::tar(Box::new(witness.clone()), key, encrypt, identity.as_deref());
     match opened {
         Ok(Ok(inner)) => Ok(Tar {

@@ -8,7 +8,7 @@ use crate::database::process::Running;
 use crds::run_spec::SPEC_ENV;
 
 /// Runs a script of the Backup; a failure is a warning, as in gobackup, but one that shows.
-pub(crate) fn tell(context: &Context, field: &str, text: Option<&str>) {
+pub(crate) fn run_or_warn(context: &Context, field: &str, text: Option<&str>) {
     let Some(text) = text else { return };
     if let Err(e) = run(context, text) {
         context.reporter.warn(&format!("{field}: {e}"));

@@ -33,7 +33,7 @@ use crate::context::Context;
 use crate::database::{self, spool::Member};
 use crate::failure::Failure;
 use crate::report::Ticker;
-use crate::settings::plan::Family;
+use crate::settings::plan::BackupSettings;
 
 use target::{Delivered, Target};
 
@@ -41,16 +41,16 @@ use target::{Delivered, Target};
 ///
 /// # Errors
 /// The first thing that went wrong; with several storages, what went wrong at each.
-pub fn act(context: &Context, family: &Family) -> Result<(), Failure> {
+pub fn act(context: &Context, backup: &BackupSettings) -> Result<(), Failure> {
     if context.settings.asks_for_restore() {
-        return restore::run(context, family);
+        return restore::run(context, backup);
     }
     match context.settings.action {
-        Action::Backup => in_work_directory(context, family, |work| run(context, family, work)),
-        Action::Verify => actions::verify(context, family),
-        Action::Prune => actions::prune(context, family),
-        Action::Probe => actions::probe(context, family),
-        Action::List => actions::list(context, family),
+        Action::Backup => in_work_directory(context, backup, |work| run(context, backup, work)),
+        Action::Verify => actions::verify(context, backup),
+        Action::Prune => actions::prune(context, backup),
+        Action::Probe => actions::probe(context, backup),
+        Action::List => actions::list(context, backup),
         Action::Cancel | Action::Restore | Action::Notify => Err(Failure::settings(
             "this action is none of a Backup's runs: use runner and operator of the same version",
         )),
@@ -63,37 +63,37 @@ pub fn act(context: &Context, family: &Family) -> Result<(), Failure> {
 /// Wrong settings, no such directory, and what `work` says.
 pub(crate) fn in_work_directory(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     work: impl FnOnce(&Path) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     context.settings.check()?;
-    let directory = WorkDir::new(&family.workdir, &context.nonce)?;
+    let directory = WorkDir::new(&backup.workdir, &context.nonce)?;
     let outcome = work(&directory.path);
     // As in gobackup, the closing script runs whatever happened before.
-    hooks::tell(context, "afterScript", family.plan.after_script.as_deref());
+    hooks::run_or_warn(context, "afterScript", backup.plan.after_script.as_deref());
     outcome
 }
 
-fn run(context: &Context, family: &Family, work: &Path) -> Result<(), Failure> {
+fn run(context: &Context, backup: &BackupSettings, work: &Path) -> Result<(), Failure> {
     context.reporter.phase("Connecting");
-    codec::check(context, family.plan.compress)?;
-    let (targets, lost) = storages::open(context, family)?;
+    codec::check(context, backup.plan.compress)?;
+    let (targets, lost) = storages::open(context, backup)?;
     let targets = match retry::find(context, targets) {
-        Ok(before) => return retry::complete(context, family, before, lost),
+        Ok(before) => return retry::complete(context, backup, before, lost),
         Err(targets) => targets,
     };
-    hooks::tell(
+    hooks::run_or_warn(
         context,
         "beforeScript",
-        family.plan.before_script.as_deref(),
+        backup.plan.before_script.as_deref(),
     );
     context.check()?;
     context.reporter.phase("Dumping");
     let mut members = vec![];
     {
         let _ticker = Ticker::start(Arc::clone(&context.reporter), || {});
-        for database in &family.plan.databases {
-            members.extend(dump_one(context, family, database, work)?);
+        for database in &backup.plan.databases {
+            members.extend(dump_one(context, backup, database, work)?);
             context.check()?;
         }
     }
@@ -102,15 +102,15 @@ fn run(context: &Context, family: &Family, work: &Path) -> Result<(), Failure> {
         .reporter
         .update(|r| r.raw_bytes = i64::try_from(raw).ok());
     context.reporter.phase("Storing");
-    let (delivered, failed) = store(context, family, &members, targets, lost)?;
-    retention::after_run(context, family, delivered);
+    let (delivered, failed) = store(context, backup, &members, targets, lost)?;
+    retention::after_run(context, backup, delivered);
     failed.map_or(Ok(()), Err)
 }
 
 /// One dump with the scripts of its Database. A failing script before it fails the run.
 fn dump_one(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     database: &Database<SecretString>,
     work: &Path,
 ) -> Result<Vec<Member>, Failure> {
@@ -127,7 +127,7 @@ fn dump_one(
             )
         })?;
     }
-    let members = database::dump(context, &family.plan.model, database, work);
+    let members = database::dump(context, &backup.plan.model, database, work);
     let reached = members.as_ref().map(|_| ());
     if reached.is_ok() || reached.is_err_and(Failure::is_unreachable) {
         context
@@ -151,13 +151,13 @@ fn dump_one(
 /// have the archive, and what went wrong at the others.
 fn store(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     members: &[Member],
     targets: Vec<Target>,
     lost: Vec<Failure>,
 ) -> Result<(Vec<Delivered>, Option<Failure>), Failure> {
     let stores: Vec<_> = targets.iter().map(|t| Arc::clone(&t.store)).collect();
-    let tee = tee::Tee::begin(context, family, targets, lost)?;
+    let tee = tee::Tee::begin(context, backup, targets, lost)?;
     let claims = tee.claims();
     let _ticker = Ticker::start(Arc::clone(&context.reporter), move || {
         stores.iter().for_each(|s| s.keep_alive());
@@ -166,7 +166,7 @@ fn store(
             .filter_map(Weak::upgrade)
             .for_each(|c| c.renew());
     });
-    let (tee, stored) = archive::write(context, family, members, tee)?;
+    let (tee, stored) = archive::write(context, backup, members, tee)?;
     context.check()?;
     context.reporter.phase("ReadingBack");
     let (delivered, failures) = tee.finish(context, members, &stored);

@@ -14,7 +14,7 @@ use crate::database::server_identity::ServerIdentity;
 use crate::database::spool::Member;
 use crate::failure::Failure;
 use crate::retention::dump_sizes;
-use crate::settings::plan::Family;
+use crate::settings::plan::BackupSettings;
 use crate::store::leftovers::Place;
 use crate::store::{self, Note, Store};
 use crate::stream::checksum::{self, Stored};
@@ -133,11 +133,16 @@ pub(crate) fn join(path: &str, name: &str) -> String {
 
 /// Key of the run's archive. The first is gobackup's; the next ones add what tells two Backups of
 /// one second apart, and the last what tells two attempts of one run apart.
-pub(crate) fn key(context: &Context, family: &Family, path: &str, attempt: usize) -> String {
+pub(crate) fn key(
+    context: &Context,
+    backup: &BackupSettings,
+    path: &str,
+    attempt: usize,
+) -> String {
     let at = context
         .clock
         .started
-        .with_timezone(&family.zone)
+        .with_timezone(&backup.zone)
         .format(FORMAT);
     let object = &context.settings.identity.object;
     let apart = match attempt {
@@ -154,14 +159,14 @@ pub(crate) fn key(context: &Context, family: &Family, path: &str, attempt: usize
             }
         ),
     };
-    let extension = family.plan.compress.codec.extension();
-    let encrypted = match &family.plan.encrypt {
+    let extension = backup.plan.compress.codec.extension();
+    let encrypted = match &backup.plan.encrypt {
         None => "",
         Some(crds::plan::Encrypt::Openssl { .. }) => ".enc",
         Some(crds::plan::Encrypt::Age { .. }) => ".age",
     };
     let name = format!("{at}{apart}{extension}{encrypted}");
-    match family.plan.split {
+    match backup.plan.split {
         None => join(path, &name),
         // As gobackup puts parts: a directory of the archive's own.
         Some(_) => join(path, &format!("{at}{apart}/{name}")),
@@ -176,10 +181,10 @@ pub(crate) fn directory(context: &Context, path: &str) -> String {
 }
 
 /// Key of gobackup's own state file.
-pub(crate) fn old_state(family: &Family, path: &str, storage: &str) -> String {
+pub(crate) fn old_state(backup: &BackupSettings, path: &str, storage: &str) -> String {
     join(
         path,
-        &format!("{STATE}/{}_{storage}.json", family.plan.model),
+        &format!("{STATE}/{}_{storage}.json", backup.plan.model),
     )
 }
 

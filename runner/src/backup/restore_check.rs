@@ -23,14 +23,18 @@ use crate::database::restore_check::{Kept, RestoreCheck, drain, not_verified};
 use crate::database::scratch::{Area, no_room};
 use crate::failure::Failure;
 use crate::report::Ticker;
-use crate::settings::plan::Family;
+use crate::settings::plan::BackupSettings;
 use crate::stream::checksum::hex;
 
 /// Restores every dump of an archive, and compares; gives what was compared.
 ///
 /// # Errors
 /// A dump does not load or differs; or one could not be restored here, so that nothing is proven.
-pub(crate) fn verify(context: &Context, family: &Family, found: &Found) -> Result<String, Failure> {
+pub(crate) fn verify(
+    context: &Context,
+    backup: &BackupSettings,
+    found: &Found,
+) -> Result<String, Failure> {
     context.reporter.phase("Verifying");
     let key = &found.record.key;
     if context.settings.identity_file.is_none()
@@ -41,7 +45,7 @@ pub(crate) fn verify(context: &Context, family: &Family, found: &Found) -> Resul
         )));
     }
     let area = Area::new(context)?;
-    let (dumps, mut left) = fetch_all(context, family, found, &area).map_err(|e| locked(key, e))?;
+    let (dumps, mut left) = fetch_all(context, backup, found, &area).map_err(|e| locked(key, e))?;
     let _ticker = Ticker::start(std::sync::Arc::clone(&context.reporter), || {});
     let (mut good, mut wrong) = (vec![], vec![]);
     for dump in dumps {
@@ -50,7 +54,7 @@ pub(crate) fn verify(context: &Context, family: &Family, found: &Found) -> Resul
         tracing::info!(event = "restoreCheck", dump = name);
         let check = RestoreCheck {
             context,
-            databases: &family.plan.databases,
+            databases: &backup.plan.databases,
             area: &area,
             dump: &dump,
             key,
@@ -104,13 +108,13 @@ fn locked(key: &str, failure: Failure) -> Failure {
 /// which can't be restored here.
 fn fetch_all(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     found: &Found,
     area: &Area,
 ) -> Result<(Vec<Kept>, Vec<String>), Failure> {
     let record = &found.record;
     let broken = |e| damaged(&record.key, e);
-    let tar = fetch::open(context, family, found)?;
+    let tar = fetch::open(context, backup, found)?;
     let mut archive = tar::Archive::new(tar);
     let (mut dumps, mut left) = (vec![], vec![]);
     for entry in archive.entries().map_err(broken)? {

@@ -13,12 +13,12 @@ use crate::retention::{
     self, Artefacts, Asked, Candidate, Facts, For, Index, Known, Moment, Now, Outcome, Owner, Size,
     Standing, moment, owner,
 };
-use crate::settings::plan::Family;
+use crate::settings::plan::BackupSettings;
 use crate::store::{Entry, Store};
 
 /// After an archive was stored: on each storage that has it, removes what is beyond its `keep`. A
 /// storage that refuses is a warning: the archive is stored.
-fn apply(context: &Context, family: &Family, delivered: &[Delivered]) {
+fn apply(context: &Context, backup: &BackupSettings, delivered: &[Delivered]) {
     context.reporter.phase("Pruning");
     for one in delivered {
         let failed = match one.keep {
@@ -26,7 +26,7 @@ fn apply(context: &Context, family: &Family, delivered: &[Delivered]) {
                 context.reporter.update(|r| r.pruned = r.pruned.or(Some(0)));
                 None
             }
-            _ => match prune(context, family, one, For::Run(&one.key), false) {
+            _ => match prune(context, backup, one, For::Run(&one.key), false) {
                 Ok(outcome) => {
                     context.reporter.update(|r| {
                         r.pruned = Some(r.pruned.unwrap_or(0).saturating_add(outcome.gone));
@@ -47,9 +47,9 @@ fn apply(context: &Context, family: &Family, delivered: &[Delivered]) {
 
 /// Applies retention on each storage where the archive was read back: nothing older goes because of one
 /// that was not, and what one storage lacks is no reason to let another fill up.
-pub(crate) fn after_run(context: &Context, family: &Family, delivered: Vec<Delivered>) {
+pub(crate) fn after_run(context: &Context, backup: &BackupSettings, delivered: Vec<Delivered>) {
     // A storage that lacks the archive fails the run, whatever ends it.
-    if delivered.len() == family.plan.storages.len() {
+    if delivered.len() == backup.plan.storages.len() {
         context.reporter.complete();
     }
     let (whole, unread): (Vec<_>, Vec<_>) = delivered.into_iter().partition(|d| d.read_back);
@@ -59,7 +59,7 @@ pub(crate) fn after_run(context: &Context, family: &Family, delivered: Vec<Deliv
             one.name
         ));
     }
-    apply(context, family, &whole);
+    apply(context, backup, &whole);
 }
 
 /// Applies `keep` on one storage, or removes every archive.
@@ -68,7 +68,7 @@ pub(crate) fn after_run(context: &Context, family: &Family, delivered: Vec<Deliv
 /// What is stored can't be listed or read.
 pub(crate) fn prune(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     one: &Delivered,
     what: For<'_>,
     dry_run: bool,
@@ -84,7 +84,7 @@ pub(crate) fn prune(
         prefix: &format!("storage {}: ", one.name),
         storage: Some(&one.name),
     };
-    let mut archives = Archives::new(context, family, one);
+    let mut archives = Archives::new(context, backup, one);
     let outcome = retention::apply(context, &mut archives, &asked)?;
     if what == For::Everything && !dry_run && outcome.stopped.is_none() {
         retention::remove_index(one.store.as_ref(), &record::directory(context, &one.path))?;
@@ -201,7 +201,7 @@ impl<'a> Listings<'a> {
 /// The archives on one storage, for retention.
 struct Archives<'a> {
     context: &'a Context,
-    family: &'a Family,
+    backup: &'a BackupSettings,
     one: &'a Delivered,
     directory: String,
     index: Option<Index<'a>>,
@@ -214,10 +214,10 @@ struct Archives<'a> {
 }
 
 impl<'a> Archives<'a> {
-    fn new(context: &'a Context, family: &'a Family, one: &'a Delivered) -> Self {
+    fn new(context: &'a Context, backup: &'a BackupSettings, one: &'a Delivered) -> Self {
         Self {
             context,
-            family,
+            backup,
             one,
             directory: record::directory(context, &one.path),
             index: None,
@@ -231,7 +231,7 @@ impl<'a> Archives<'a> {
     /// be another cluster's, or that of a gobackup which still runs. Only the user can say that it is not.
     fn listed(&mut self, listings: &mut Listings<'_>) -> Result<Vec<Candidate>, Failure> {
         let path = &self.one.path;
-        let at = record::old_state(self.family, path, &self.one.name);
+        let at = record::old_state(self.backup, path, &self.one.name);
         let old: Vec<OldEntry> = record::read(self.one.store.as_ref(), &at)?.unwrap_or_default();
         let own: BTreeSet<&str> = self
             .known
@@ -267,11 +267,11 @@ impl<'a> Archives<'a> {
                 failed: false,
             });
         }
-        if self.family.adopt_state == Some(true) {
+        if self.backup.adopt_state == Some(true) {
             self.old = old;
             return Ok(found);
         }
-        if self.family.adopt_state.is_none() && !found.is_empty() {
+        if self.backup.adopt_state.is_none() && !found.is_empty() {
             self.context.reporter.warn(&format!(
                 "storage {}: gobackup's own list {at} names {} archives; keep does not count or remove them, because the list says nothing of cluster or object: set spec.job.adoptState: true if no gobackup and no other cluster uses it, or false to leave them alone for good",
                 self.one.name,
@@ -400,7 +400,7 @@ impl Artefacts for Archives<'_> {
             return Ok(());
         }
         let text = serde_json::to_vec(&left).unwrap_or_default();
-        let at = record::old_state(self.family, path, &self.one.name);
+        let at = record::old_state(self.backup, path, &self.one.name);
         self.one.store.put(&at, &text)
     }
 }

@@ -13,7 +13,7 @@ use crate::backup::{retention, tee};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Ticker;
-use crate::settings::plan::Family;
+use crate::settings::plan::BackupSettings;
 use crate::store::{Upload, read_back};
 use crate::stream::checksum::{self, Stored};
 
@@ -89,7 +89,7 @@ fn stored(record: &Record) -> Stored {
 /// A storage did not get it; `lost` are those that could not be used at all.
 pub(crate) fn complete(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     before: Before,
     lost: Vec<Failure>,
 ) -> Result<(), Failure> {
@@ -105,7 +105,7 @@ pub(crate) fn complete(
             let name = target.name.clone();
             let copied = context
                 .check()
-                .and_then(|()| copy(context, family, source, &target));
+                .and_then(|()| copy(context, backup, source, &target));
             match copied {
                 Ok((key, read_back)) => delivered.push(Delivered {
                     read_back,
@@ -120,7 +120,7 @@ pub(crate) fn complete(
         report(context, &source.record, &found, &delivered);
     }
     delivered.extend(found.into_iter().map(|f| f.on));
-    retention::after_run(context, family, delivered);
+    retention::after_run(context, backup, delivered);
     if failures.is_empty() {
         return Ok(());
     }
@@ -154,14 +154,14 @@ fn report(context: &Context, record: &Record, found: &[Found], copied: &[Deliver
 /// Copies the archive and its record; gives its key there, and whether it could be read back.
 fn copy(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     source: &Found,
     target: &Target,
 ) -> Result<(String, bool), Failure> {
     let record = &source.record;
     let split = !record.parts.is_empty();
     let same = record::join(&target.path, below(&source.on.path, &record.key));
-    let (key, claim) = tee::claim_like(context, family, target, same, split)?;
+    let (key, claim) = tee::claim_like(context, backup, target, same, split)?;
     let claim = Arc::new(claim);
     let _ticker = {
         let (store, claim) = (Arc::clone(&target.store), Arc::clone(&claim));

@@ -9,7 +9,7 @@ use crate::backup::record::Archives;
 use crate::backup::target::Target;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::settings::plan::Family;
+use crate::settings::plan::BackupSettings;
 use crate::store::leftovers;
 use crate::store::open::connect;
 
@@ -20,9 +20,9 @@ use crate::store::open::connect;
 /// None of them can be used.
 pub(crate) fn open(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
 ) -> Result<(Vec<Target>, Vec<Failure>), Failure> {
-    each(context, family, one)
+    each(context, backup, one)
 }
 
 /// Opens every storage to read from it alone: nothing on it is changed.
@@ -31,18 +31,18 @@ pub(crate) fn open(
 /// None of them can be used.
 pub(crate) fn reach(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
 ) -> Result<(Vec<Target>, Vec<Failure>), Failure> {
-    each(context, family, target)
+    each(context, backup, target)
 }
 
 fn each(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     open: fn(&Context, &Storage<SecretString>) -> Result<Target, Failure>,
 ) -> Result<(Vec<Target>, Vec<Failure>), Failure> {
     let (mut targets, mut lost) = (vec![], vec![]);
-    for storage in &family.plan.storages {
+    for storage in &backup.plan.storages {
         let opened = open(context, storage);
         context.reporter.endpoint(
             EndpointKind::Storage,

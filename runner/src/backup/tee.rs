@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::database::spool::Member;
 use crate::failure::Failure;
 use crate::report::Reporter;
-use crate::settings::plan::Family;
+use crate::settings::plan::BackupSettings;
 use crate::store::{Claim, Note, Upload, read_back, warn_of_condition};
 use crate::stream::checksum::{Stored, hex};
 
@@ -110,7 +110,7 @@ impl Tee {
     /// None of them takes one.
     pub(crate) fn begin(
         context: &Context,
-        family: &Family,
+        backup: &BackupSettings,
         targets: Vec<Target>,
         lost: Vec<Failure>,
     ) -> Result<Self, Failure> {
@@ -118,7 +118,7 @@ impl Tee {
             lanes: vec![],
             failures: lost,
             reporter: Arc::clone(&context.reporter),
-            split: family.plan.split,
+            split: backup.plan.split,
             full: vec![],
             hash: Sha256::new(),
             bytes: 0,
@@ -126,7 +126,7 @@ impl Tee {
         let first = tee.split.and_then(|s| s.suffix(0));
         for target in targets {
             let begin = || -> Result<(String, Claim, String, Box<dyn Upload>), Failure> {
-                let (key, claim) = claim_key(context, family, &target)?;
+                let (key, claim) = claim_key(context, backup, &target)?;
                 warn_of_condition(&context.reporter, target.store.as_ref(), claim.condition());
                 let part = match &first {
                     None => key.clone(),
@@ -333,22 +333,22 @@ fn stands(lane: &Lane, parts: &[Stored]) -> bool {
 /// The old layout's name, unless another object has it or may be at it: then one that tells them apart.
 fn claim_key(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     target: &Target,
 ) -> Result<(String, Claim), Failure> {
-    let keys = (0..NAMES).map(|number| record::key(context, family, &target.path, number));
-    claim_first(context, target, keys, family.plan.split.is_some())
+    let keys = (0..NAMES).map(|number| record::key(context, backup, &target.path, number));
+    claim_first(context, target, keys, backup.plan.split.is_some())
 }
 
 /// The first name of an archive like this one, and where that is taken one that tells them apart.
 pub(crate) fn claim_like(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     target: &Target,
     wanted: String,
     split: bool,
 ) -> Result<(String, Claim), Failure> {
-    let others = (1..NAMES).map(|number| record::key(context, family, &target.path, number));
+    let others = (1..NAMES).map(|number| record::key(context, backup, &target.path, number));
     claim_first(
         context,
         target,

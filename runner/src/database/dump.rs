@@ -36,7 +36,7 @@ impl DumpJob<'_> {
 
     /// What its own arguments leave out of the dump, told too.
     pub(crate) fn partial(&self) -> Vec<String> {
-        partial::tell(self.context, self.database)
+        partial::warn(self.context, self.database)
     }
 
     /// The client ended well, and what it said then is told.

@@ -247,7 +247,7 @@ const INFLUX: [Row; 4] = [
 ];
 
 /// Tells of a Database what its own arguments leave out of the dump, and gives it.
-pub(crate) fn tell(context: &Context, database: &Database<SecretString>) -> Vec<String> {
+pub(crate) fn warn(context: &Context, database: &Database<SecretString>) -> Vec<String> {
     let found = partial(database.engine, &database.args);
     for text in &found {
         context.reporter.warn(&format!(

@@ -20,7 +20,7 @@ use crate::database::spool::{Member, Spooled, keep_tail};
 use crate::failure::Failure;
 use crate::gobackup::config::{endpoint, type_of};
 use crate::gobackup::shims::Made;
-use crate::settings::plan::Family;
+use crate::settings::plan::BackupSettings;
 use crate::stream::checksum::{Stored, hex};
 
 /// Zeros that end a tar.
@@ -46,7 +46,7 @@ pub(crate) struct Content {
 /// # Errors
 /// It is not what was packed, is damaged, lacks a dump, or can't be read.
 pub(crate) fn read_back(
-    family: &Family,
+    backup: &BackupSettings,
     target: &Target,
     made: &Made,
 ) -> Result<Option<(String, Content)>, Failure> {
@@ -60,15 +60,15 @@ pub(crate) fn read_back(
         sha256: made.sha256.clone(),
     };
     // The whole is compared first: of what differs, nothing else is worth saying.
-    let content = content(family, &key, &stored);
+    let content = content(backup, &key, &stored);
     stored.compare(&key, &packed)?;
     let content = content?;
     Ok(Some((key, content)))
 }
 
 /// Every file of the archive, and that each Database's are complete.
-fn content(family: &Family, key: &str, stored: &Measured) -> Result<Content, Failure> {
-    let encrypt = family.plan.encrypt.as_ref();
+fn content(backup: &BackupSettings, key: &str, stored: &Measured) -> Result<Content, Failure> {
+    let encrypt = backup.plan.encrypt.as_ref();
     let tar = match open::tar(Box::new(stored.clone()), key, encrypt, None)? {
         Ok(tar) => tar,
         Err(Closed::NoIdentity | Closed::NoDecoder) => {
@@ -97,8 +97,8 @@ fn content(family: &Family, key: &str, stored: &Measured) -> Result<Content, Fai
         return Err(damaged(&"it has no end"));
     }
     let mut content = Content::default();
-    for database in &family.plan.databases {
-        dumped(&family.plan.model, database, &files)?;
+    for database in &backup.plan.databases {
+        dumped(&backup.plan.model, database, &files)?;
     }
     for (path, file) in files {
         content.tables += file.sql.as_ref().map_or(0, |s| s.tables.len() as u64);

@@ -27,7 +27,7 @@ use crate::database::spool::Member;
 use crate::database::{partial, process};
 use crate::failure::Failure;
 use crate::report::Ticker;
-use crate::settings::plan::Family;
+use crate::settings::plan::BackupSettings;
 use crate::store::{Claim, Note, Store};
 use crate::stream::checksum::Stored;
 
@@ -44,27 +44,27 @@ const LETTERS: &[u8; 16] = b"bcdfghjklnqrstvw";
 ///
 /// # Errors
 /// The first thing that went wrong; with several storages, what went wrong at each.
-pub(crate) fn run(context: &Context, family: &Family) -> Result<(), Failure> {
-    in_work_directory(context, family, |work| run_in(context, family, work))
+pub(crate) fn run(context: &Context, backup: &BackupSettings) -> Result<(), Failure> {
+    in_work_directory(context, backup, |work| run_in(context, backup, work))
 }
 
-fn run_in(context: &Context, family: &Family, work: &Path) -> Result<(), Failure> {
+fn run_in(context: &Context, backup: &BackupSettings, work: &Path) -> Result<(), Failure> {
     context.reporter.phase("Connecting");
     let program = find(context)?;
-    let (targets, lost) = storages::open(context, family)?;
+    let (targets, lost) = storages::open(context, backup)?;
     let targets = match retry::find(context, targets) {
-        Ok(before) => return retry::complete(context, family, before, lost),
+        Ok(before) => return retry::complete(context, backup, before, lost),
         Err(targets) => targets,
     };
-    hooks::tell(
+    hooks::run_or_warn(
         context,
         "beforeScript",
-        family.plan.before_script.as_deref(),
+        backup.plan.before_script.as_deref(),
     );
     context.check()?;
-    let home = Home::new(context, family, work)?;
-    for database in &family.plan.databases {
-        partial::tell(context, database);
+    let home = Home::new(context, backup, work)?;
+    for database in &backup.plan.databases {
+        partial::warn(context, database);
     }
     context.reporter.phase("Dumping");
     let claims = Arc::new(claim(context, &targets)?);
@@ -78,12 +78,12 @@ fn run_in(context: &Context, family: &Family, work: &Path) -> Result<(), Failure
     let said = perform(context, &program, &home)?;
     context.check()?;
     let failed = (!said.ended.good()).then(|| said.failure());
-    note_databases(context, family, &said, failed.as_ref());
+    note_databases(context, backup, &said, failed.as_ref());
     context.reporter.phase("ReadingBack");
     let ended_well = failed.is_none();
     let checked = check_all(
         context,
-        family,
+        backup,
         targets,
         home.made(),
         (failed, lost),
@@ -92,7 +92,7 @@ fn run_in(context: &Context, family: &Family, work: &Path) -> Result<(), Failure
     let (delivered, failed) = checked?;
     // What gobackup itself calls failed is no reason for anything to go.
     if ended_well {
-        retention::after_run(context, family, delivered);
+        retention::after_run(context, backup, delivered);
     }
     failed.map_or(Ok(()), Err)
 }
@@ -149,7 +149,7 @@ impl Drop for Private {
 }
 
 impl Home {
-    fn new(context: &Context, family: &Family, work: &Path) -> Result<Self, Failure> {
+    fn new(context: &Context, backup: &BackupSettings, work: &Path) -> Result<Self, Failure> {
         let failed = |e: std::io::Error| {
             Failure::other(
                 "WorkdirFailed",
@@ -164,13 +164,13 @@ impl Home {
         }
         let clients = Clients {
             path: context.settings.path.clone(),
-            cipher: cipher(family),
+            cipher: cipher(backup),
         };
         let runner = std::env::current_exe().map_err(failed)?;
         let programs = shims::install(&private.0, &runner, &clients).map_err(failed)?;
         let text = Config {
-            plan: &family.plan,
-            files: &family.files,
+            plan: &backup.plan,
+            files: &backup.files,
             workdir: &tmp.display().to_string(),
             token: &token(context),
         }
@@ -195,13 +195,13 @@ impl Home {
             ("HOME", home.display().to_string()),
             ("TMPDIR", tmp.display().to_string()),
             ("GOBACKUP_DIR", state.display().to_string()),
-            ("TZ", family.zone.name().to_owned()),
+            ("TZ", backup.zone.name().to_owned()),
             ("ETCDCTL_API", "3".to_owned()),
             (shims::DIRECTORY, private.0.display().to_string()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();
-        let level = config::level(&family.plan);
+        let level = config::level(&backup.plan);
         env.extend(level.into_iter().map(|(k, v)| (k.to_owned(), v)));
         Ok(Self {
             private,
@@ -215,8 +215,8 @@ impl Home {
     }
 }
 
-fn cipher(family: &Family) -> Option<Cipher> {
-    match family.plan.encrypt.as_ref()? {
+fn cipher(backup: &BackupSettings) -> Option<Cipher> {
+    match backup.plan.encrypt.as_ref()? {
         Encrypt::Openssl {
             bits,
             iterations,
@@ -286,7 +286,12 @@ fn perform(context: &Context, program: &Path, home: &Home) -> Result<Said, Failu
 }
 
 /// Says of the Databases what is known: one that could not be reached, or all that were dumped.
-fn note_databases(context: &Context, family: &Family, said: &Said, failed: Option<&Failure>) {
+fn note_databases(
+    context: &Context,
+    backup: &BackupSettings,
+    said: &Said,
+    failed: Option<&Failure>,
+) {
     let note = |name: &str, outcome| {
         context
             .reporter
@@ -298,7 +303,7 @@ fn note_databases(context: &Context, family: &Family, said: &Said, failed: Optio
         }
         (Some(_), Stage::Dumping, _) => {}
         _ => {
-            for database in &family.plan.databases {
+            for database in &backup.plan.databases {
                 note(&database.name, Ok(()));
             }
         }
@@ -308,7 +313,7 @@ fn note_databases(context: &Context, family: &Family, said: &Said, failed: Optio
 /// Checks every storage; what is good there is recorded, also where the run fails for another's sake.
 fn check_all(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     targets: Vec<Target>,
     made: Option<Made>,
     (failed, lost): (Option<Failure>, Vec<Failure>),
@@ -330,7 +335,7 @@ fn check_all(
         let name = target.name.clone();
         let outcome = context
             .check()
-            .and_then(|()| check_one(context, family, target, &made, claims));
+            .and_then(|()| check_one(context, backup, target, &made, claims));
         match outcome {
             Ok(Some(one)) => delivered.push(one),
             Ok(None) if failed_already => {}
@@ -355,14 +360,14 @@ fn check_all(
 /// The archive on one storage, recorded; `None` if it is not there.
 fn check_one(
     context: &Context,
-    family: &Family,
+    backup: &BackupSettings,
     target: Target,
     made: &Made,
     claims: &[Claim],
 ) -> Result<Option<Delivered>, Failure> {
     let key = record::join(&target.path, &made.name);
     let bad = |e: &Failure| matches!(e.exit_code, exit::VERIFICATION | exit::SOURCE);
-    let found = check::read_back(family, &target, made).inspect_err(|e| {
+    let found = check::read_back(backup, &target, made).inspect_err(|e| {
         if bad(e) {
             // It would look like a backup.
             let _ = target.store.remove(&key);
@@ -388,7 +393,7 @@ fn check_one(
     record::record(context, &target, &archive)?;
     let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let raw: u64 = content.members.iter().map(Member::bytes).sum();
-    let sql = family
+    let sql = backup
         .plan
         .databases
         .iter()

@@ -1,7 +1,7 @@
 //! Verification by restore: a scratch server without network is filled from the artefact, dumped
 //! through the same reader, and compared with the manifest that was made from the dump itself. A
 //! live database that changed during the dump never makes a good backup look bad, and neither does a
-//! scratch server that is older than the source or of another family: what it refuses or has
+//! scratch server that is older than the source or of another flavour: what it refuses or has
 //! otherwise proves nothing, and is told with what would.
 
 use crds::report::exit;

@@ -26,7 +26,7 @@ use crate::scrub::Scrub;
 use crate::stall;
 
 use options::{Options, Restore};
-use plan::Family;
+use plan::BackupSettings;
 
 pub use args::{Origin, asks_for_tls, check as check_args, check_tls};
 pub use destination::{Destination, S3};
@@ -89,7 +89,7 @@ pub struct Settings {
     /// Wrong settings of no section of their own.
     pub problems: Vec<String>,
     /// The plan of a gobackup.io Backup, if the run is one of its.
-    pub family: Option<Family>,
+    pub backup: Option<BackupSettings>,
     /// What must never be shown: whatever came from a Secret, known before anything was judged.
     secrets: secrets::Secrets,
 }
@@ -153,8 +153,10 @@ impl Settings {
                 }
             }
         }
-        let family = env.get(SPEC_ENV).map(|text| Family::parse(text, read));
-        let family = problem(&mut problems, family.transpose())
+        let backup = env
+            .get(SPEC_ENV)
+            .map(|text| BackupSettings::parse(text, read));
+        let backup = problem(&mut problems, backup.transpose())
             .flatten()
             .flatten();
         let identity = Identity::new(env, spec.as_ref(), source.as_ref().ok());
@@ -187,7 +189,7 @@ impl Settings {
             path: search_path(env),
             warnings,
             problems,
-            family,
+            backup,
             secrets: seen.into_inner(),
         }
     }
@@ -260,7 +262,7 @@ impl Settings {
         if let Ok(destination) = &self.destination {
             secrets.extend(destination.secrets());
         }
-        secrets.extend(self.family.iter().flat_map(Family::secrets));
+        secrets.extend(self.backup.iter().flat_map(BackupSettings::secrets));
         Scrub::new(secrets)
     }
 }

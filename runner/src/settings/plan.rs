@@ -13,7 +13,7 @@ use crate::settings::ReadFile;
 
 /// What a run of a Backup needs to know beside the common settings.
 #[derive(Debug)]
-pub struct Family {
+pub struct BackupSettings {
     /// What to do. A secret that is optional and missing is empty.
     pub plan: Plan<SecretString>,
     /// Where dumps are spooled.
@@ -30,7 +30,7 @@ pub struct Family {
     pub files: BTreeMap<String, String>,
 }
 
-impl Family {
+impl BackupSettings {
     /// Reads the plan; `None` if the spec is of another kind.
     ///
     /// # Errors

@@ -93,10 +93,10 @@ impl Secrets {
         if let Some(storage) = destination.and_then(|d| d.storage.as_ref()) {
             let _ = (**storage).clone().map(&mut note);
         }
-        let family = env.get(crds::run_spec::SPEC_ENV);
-        let family = family.and_then(|t| serde_json::from_str::<BackupRunSpec>(t).ok());
-        if let Some(family) = family {
-            let _ = family.plan.map(&mut note);
+        let backup = env.get(crds::run_spec::SPEC_ENV);
+        let backup = backup.and_then(|t| serde_json::from_str::<BackupRunSpec>(t).ok());
+        if let Some(backup) = backup {
+            let _ = backup.plan.map(&mut note);
         }
     }
 

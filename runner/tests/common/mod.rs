@@ -9,9 +9,9 @@
     reason = "tests"
 )]
 
+pub mod backup;
 pub mod databases;
 pub mod fake_s3;
-pub mod family;
 pub mod recorder;
 pub mod s3;
 pub mod servers;

@@ -69,7 +69,7 @@ fn as_postgres(program: &Path) -> Command {
 pub fn postgres() -> u16 {
     static PORT: OnceLock<u16> = OnceLock::new();
     *PORT.get_or_init(|| {
-        let (dir, port) = (directory("family-pg"), free_port());
+        let (dir, port) = (directory("backup-pg"), free_port());
         let password = dir.join("password");
         std::fs::write(&password, POSTGRES_PASSWORD).unwrap();
         if rustix::process::getuid().is_root() {
@@ -158,7 +158,7 @@ pub fn restored(port: u16, dump: &Path, sql: &str) -> String {
 pub fn redis() -> u16 {
     static PORT: OnceLock<u16> = OnceLock::new();
     *PORT.get_or_init(|| {
-        let port = start_redis(&directory("family-redis"), Some(REDIS_PASSWORD));
+        let port = start_redis(&directory("backup-redis"), Some(REDIS_PASSWORD));
         redis_cli(port, Some(REDIS_PASSWORD), &["set", "hello", "world"]);
         port
     })
@@ -264,7 +264,7 @@ pub fn webdav() -> &'static (String, PathBuf) {
                 assert!(command.status().unwrap().success(), "{command:?}; apt-get install python3-venv");
             }
         }
-        let (dir, port) = (directory("family-dav"), free_port());
+        let (dir, port) = (directory("backup-dav"), free_port());
         let root = dir.join("root");
         std::fs::create_dir(&root).unwrap();
         let config = dir.join("wsgidav.yaml");

@@ -114,7 +114,7 @@ pub fn ftp_server(tls: bool, mlsd: bool) -> Ftp {
         &["pyftpdlib==2.*", "pyopenssl"],
     );
     // What was installed before is complete only with its packages.
-    let (dir, port) = (directory("family-ftp"), free_port());
+    let (dir, port) = (directory("backup-ftp"), free_port());
     let root = dir.join("root");
     std::fs::create_dir(&root).unwrap();
     let (certificate, key) = if tls {
@@ -161,7 +161,7 @@ pub struct Ssh {
 pub fn ssh() -> &'static Ssh {
     static SERVER: OnceLock<Ssh> = OnceLock::new();
     SERVER.get_or_init(|| {
-        let (dir, port) = (directory("family-ssh"), free_port());
+        let (dir, port) = (directory("backup-ssh"), free_port());
         let keygen = |name: &str, args: &[&str]| {
             let path = dir.join(name);
             let made = Command::new("ssh-keygen").args(["-q", "-C", "test"]).args(args).arg("-f").arg(&path).output();
@@ -226,7 +226,7 @@ pub fn gcs() -> &'static Gcs {
             .unwrap();
         let program = PathBuf::from(String::from_utf8(found.stdout).unwrap().trim());
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let (dir, port) = (directory("family-gcs"), free_port());
+        let (dir, port) = (directory("backup-gcs"), free_port());
         let root = dir.join("objects");
         std::fs::create_dir_all(root.join("backups")).unwrap();
         spawn(
@@ -405,7 +405,7 @@ pub fn azure() -> &'static Azure {
                 "{npm:?}"
             );
         }
-        let (dir, port) = (directory("family-azure"), free_port());
+        let (dir, port) = (directory("backup-azure"), free_port());
         let (certificate, key) = certificate(&dir);
         spawn(
             Command::new(program)

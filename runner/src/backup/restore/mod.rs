@@ -26,7 +26,7 @@ use crate::database::restore::{Dumps, Each, Job, StoredDump, damaged};
 use crate::database::{mysql, postgresql, redis};
 use crate::failure::Failure;
 use crate::settings::Source;
-use crate::settings::plan::Family;
+use crate::settings::plan::BackupSettings;
 
 use choice::Server;
 
@@ -35,7 +35,7 @@ use choice::Server;
 /// # Errors
 /// The archive differs from its record, holds nothing that can be restored, the target is not free,
 /// or the server refuses.
-pub(crate) fn run(context: &Context, family: &Family) -> Result<(), Failure> {
+pub(crate) fn run(context: &Context, backup: &BackupSettings) -> Result<(), Failure> {
     let options = context.settings.restore()?;
     // Before anything is read: wrong settings are told at once.
     let target = match &options.directory {
@@ -43,19 +43,19 @@ pub(crate) fn run(context: &Context, family: &Family) -> Result<(), Failure> {
         None => Target::Server(context.settings.source()?),
     };
     context.reporter.phase("ReadingBack");
-    let found = fetch::choose(context, family, &options.choice)?;
+    let found = fetch::choose(context, backup, &options.choice)?;
     context
         .reporter
         .update(|r| r.artefacts = vec![found::artefact(&found)]);
     let (record, dump) = (&found.record, options.dump.as_deref());
     let archive = Archive {
         context,
-        family,
+        backup,
         found: &found,
     };
     let job = |dumps| Job {
         context,
-        port: family.target_port,
+        port: backup.target_port,
         archive: &archive,
         dumps,
         options: &options,
@@ -87,7 +87,7 @@ enum Target<'a> {
 /// An archive as dumps are restored from it.
 struct Archive<'a> {
     context: &'a Context,
-    family: &'a Family,
+    backup: &'a BackupSettings,
     found: &'a Found,
 }
 
@@ -98,7 +98,7 @@ impl Dumps for Archive<'_> {
 
     fn walk(&self, dumps: &[StoredDump], each: &mut Each<'_>) -> Result<(), Failure> {
         let broken = |e| damaged(self.key(), e);
-        let tar = fetch::open(self.context, self.family, self.found)?;
+        let tar = fetch::open(self.context, self.backup, self.found)?;
         let mut archive = tar::Archive::new(tar);
         let mut met = vec![false; dumps.len()];
         let mut outcome = Ok(());

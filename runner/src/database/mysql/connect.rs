@@ -10,7 +10,7 @@ use crate::database::mysql::source::{self, Client, Clients, Flavour, OptionFile,
 use crate::failure::Failure;
 use crate::settings::Source;
 
-/// Logins that fail so may succeed with the client of the server's own family, which knows its
+/// Logins that fail so may succeed with the client of the server's own flavour, which knows its
 /// plugins and checks certificates its way, or without TLS where the mode allows: MariaDB's client
 /// sends the password of caching_sha2_password as if there were TLS, which the server denies.
 const TO_TRY_AGAIN: [&str; 3] = ["TlsFailed", "AuthPluginMissing", "AccessDenied"];
@@ -89,7 +89,7 @@ impl Connection {
             .ok_or_else(|| self.no_sql.clone())
     }
 
-    /// An option file for a client of this family.
+    /// An option file for a client of this flavour.
     ///
     /// # Errors
     /// It can't be written.

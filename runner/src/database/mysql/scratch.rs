@@ -1,5 +1,5 @@
 //! A scratch MariaDB without network, to restore dumps of MySQL and MariaDB into. What it refuses or
-//! has otherwise proves nothing where it is older than the source or of another family.
+//! has otherwise proves nothing where it is older than the source or of another flavour.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ const IN_WORDS: [&str; 4] = [
 /// Errors about a database, table or function that is not there.
 const NOT_THERE: [u32; 4] = [1049, 1146, 1305, 1630];
 
-/// Why what a scratch server says, or has otherwise, proves nothing: it is of another family than the
+/// Why what a scratch server says, or has otherwise, proves nothing: it is of another flavour than the
 /// source, or older; it lacks what the dump uses; or that is in a database of which no dump is here.
 /// `None` if it is able: then the dump is at fault. `databases` are those of the dump.
 pub(crate) fn unable(source: &str, here: &str, said: &str, databases: &[String]) -> Option<String> {
@@ -435,7 +435,7 @@ mod tests {
     const HERE: &str = "10.11.19-MariaDB-0+deb12u1";
 
     #[test]
-    fn t8_what_an_older_server_or_another_family_says_proves_nothing() {
+    fn t8_what_an_older_server_or_another_flavour_says_proves_nothing() {
         let own = ["shop".to_owned()];
         for (source, said, able) in [
             (

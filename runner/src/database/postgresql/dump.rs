@@ -3,7 +3,7 @@
 use crate::database::contents::Contents;
 use crate::database::dump::{DumpJob, incomplete};
 use crate::database::flaw::Flaw;
-use crate::database::postgresql::plain_dump::Script;
+use crate::database::postgresql::plain_dump::PlainDump;
 use crate::database::process::{Program, explain};
 use crate::database::spool::{Member, spool};
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
         return Err(Failure::other("ClientNotStarted", "pg_dump has no output"));
     };
     let partial = job.partial();
-    let mut script = Script::default();
+    let mut script = PlainDump::default();
     let spooled = spool(
         job.context,
         job.work,

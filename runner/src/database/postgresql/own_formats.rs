@@ -9,7 +9,7 @@ use std::io::{self, Read};
 
 use crate::database::flaw::{Flaw, array, broken, each, end, pass};
 use crate::database::postgresql::dump::is_text;
-use crate::database::postgresql::plain_dump::Script;
+use crate::database::postgresql::plain_dump::PlainDump;
 
 /// So much of a dump of PostgreSQL tells its format.
 const HEAD: usize = 512;
@@ -271,7 +271,7 @@ pub(crate) fn check(from: &mut dyn Read) -> Result<(), Flaw> {
     if !is_text(&head) {
         return tar(&mut all);
     }
-    let mut script = Script::default();
+    let mut script = PlainDump::default();
     each(&mut all, |chunk| script.feed(chunk))?;
     script.flaw().map_or(Ok(()), |flaw| Err(broken(flaw)))
 }

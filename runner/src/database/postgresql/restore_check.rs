@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::database::contents::Contents;
 use crate::database::postgresql::dump::rendering;
-use crate::database::postgresql::plain_dump::{Needs, Script};
+use crate::database::postgresql::plain_dump::{Needs, PlainDump};
 use crate::database::process::Program;
 use crate::database::restore_check::{Kept, RestoreCheck, VOLUME, drain};
 use crate::database::scratch::{Answer, Home, Server, Started, last, no_room};
@@ -74,8 +74,8 @@ fn another(check: &RestoreCheck<'_>, what: &str) -> Failure {
     )
 }
 
-fn read(check: &RestoreCheck<'_>, dump: &Kept) -> Result<Script, Failure> {
-    let mut script = Script::default();
+fn read(check: &RestoreCheck<'_>, dump: &Kept) -> Result<PlainDump, Failure> {
+    let mut script = PlainDump::default();
     dump.read(check.context, |chunk| script.feed(chunk))?;
     Ok(script)
 }
@@ -431,7 +431,7 @@ impl<'a> Cluster<'a> {
         let Some(mut output) = running.stdout.take() else {
             return Err(Failure::other("ClientNotStarted", "pg_dump has no output"));
         };
-        let mut script = Script::default();
+        let mut script = PlainDump::default();
         let read = drain(self.check.context, &mut output, &mut |c| script.feed(c));
         self.check.context.check()?;
         let ended = running.wait()?;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::failure::Failure;
 use crate::settings::Settings;
 
-/// Family of a client or server.
+/// Flavour of a client or server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
     /// MariaDB.
@@ -20,7 +20,7 @@ pub enum Flavour {
 pub struct Client {
     /// Where it is.
     pub path: PathBuf,
-    /// Its family.
+    /// Its flavour.
     pub flavour: Flavour,
     /// Its `--version` line.
     pub version: String,
@@ -95,7 +95,7 @@ impl Clients {
         Ok(found)
     }
 
-    /// The dump client of the server's family, else the first.
+    /// The dump client of the server's flavour, else the first.
     ///
     /// # Errors
     /// There is none.
@@ -103,7 +103,7 @@ impl Clients {
         fitting(&self.dump, server).ok_or_else(|| Failure::settings("no dump client"))
     }
 
-    /// The SQL client of the server's family, else the first.
+    /// The SQL client of the server's flavour, else the first.
     pub fn sql(&self, server: Option<Flavour>) -> Option<&Client> {
         fitting(&self.sql, server)
     }

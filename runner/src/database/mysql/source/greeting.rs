@@ -1,4 +1,4 @@
-//! The first packet of a server, read without logging in: its family, and whether it offers TLS.
+//! The first packet of a server, read without logging in: its flavour, and whether it offers TLS.
 //! Layout: MySQL's Protocol::HandshakeV10.
 
 use std::io::{self, Read};
@@ -17,7 +17,7 @@ const SSL: u16 = 0x0800;
 /// What a server says before anybody logs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
-    /// Its family.
+    /// Its flavour.
     pub flavour: Flavour,
     /// It offers TLS.
     pub tls: bool,
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn family_and_tls_are_read_and_a_cut_packet_is_no_greeting() {
+    fn flavour_and_tls_are_read_and_a_cut_packet_is_no_greeting() {
         let mariadb = greeting("5.5.5-10.11.19-MariaDB", 0xf7fe);
         let expected = Greeting {
             flavour: Flavour::MariaDb,

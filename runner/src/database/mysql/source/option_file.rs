@@ -27,7 +27,7 @@ pub struct OptionFile {
 }
 
 impl OptionFile {
-    /// Writes the connection of `source` for clients of this family. `tls` says whether TLS is
+    /// Writes the connection of `source` for clients of this flavour. `tls` says whether TLS is
     /// asked for where the mode leaves it open.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ fn content(source: &Source, flavour: Flavour, tls: bool) -> Result<SecretString,
     Ok(text.into())
 }
 
-/// TLS as each family says it. MariaDB's clients can't check the issuer without the host name:
+/// TLS as each flavour says it. MariaDB's clients can't check the issuer without the host name:
 /// VerifyCA is as strict as VerifyIdentity there.
 fn tls_lines(mode: TlsMode, flavour: Flavour, tls: bool) -> &'static [&'static str] {
     match (flavour, mode) {

@@ -51,7 +51,7 @@ pub fn plan(
     }
     basics(client, &given, &mut plan);
     programs(server, source, &given, &mut plan);
-    family(client, server, &given, &mut plan);
+    flavour(client, server, &given, &mut plan);
     position(client, server, source, &given, &mut plan);
     if let Some(server) = server {
         restorable(client, server)?;
@@ -146,8 +146,8 @@ fn programs(server: Option<&Server>, source: &Source, given: &Arguments, plan: &
     }
 }
 
-/// Options only one family or version knows.
-fn family(client: &Client, server: Option<&Server>, given: &Arguments, plan: &mut DumpPlan) {
+/// Options only one flavour or version knows.
+fn flavour(client: &Client, server: Option<&Server>, given: &Arguments, plan: &mut DumpPlan) {
     let old = server.is_some_and(|s| s.flavour() == Flavour::MariaDb || s.version().0 < 8);
     if client.knows("column-statistics") && old && given.says("column-statistics").is_none() {
         plan.args.push("--column-statistics=0".to_owned());

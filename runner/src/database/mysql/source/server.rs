@@ -124,7 +124,7 @@ impl Server {
         }
     }
 
-    /// Its family.
+    /// Its flavour.
     pub fn flavour(&self) -> Flavour {
         if self.variable("version").contains("MariaDB")
             || self.variable("version_comment").contains("mariadb")

@@ -87,7 +87,7 @@ pub(crate) struct Needs {
 
 /// Reads a dump; feed it chunks, then ask.
 #[derive(Default)]
-pub(crate) struct Script {
+pub(crate) struct PlainDump {
     /// Tables that are made.
     pub(crate) tables: u64,
     /// Rows that are copied.
@@ -130,7 +130,7 @@ enum Began {
     Inside,
 }
 
-impl Script {
+impl PlainDump {
     /// Takes the next bytes.
     pub(crate) fn feed(&mut self, chunk: &[u8]) {
         let room = 512usize.saturating_sub(self.head.len()).min(chunk.len());
@@ -499,8 +499,8 @@ ALTER DEFAULT PRIVILEGES FOR ROLE maker IN SCHEMA s GRANT SELECT ON TABLES TO re
 
 "#;
 
-    fn read(text: &str, size: usize) -> Script {
-        let mut script = Script::default();
+    fn read(text: &str, size: usize) -> PlainDump {
+        let mut script = PlainDump::default();
         text.as_bytes().chunks(size).for_each(|c| script.feed(c));
         script
     }
@@ -581,7 +581,7 @@ ALTER DEFAULT PRIVILEGES FOR ROLE maker IN SCHEMA s GRANT SELECT ON TABLES TO re
     #[test]
     fn t4_of_every_beginning_of_a_plain_dump_none_but_the_whole_is_whole() {
         for (i, dump) in REAL.into_iter().chain([OWNED]).enumerate() {
-            let mut script = Script::default();
+            let mut script = PlainDump::default();
             for (at, byte) in dump.as_bytes().iter().enumerate() {
                 script.feed(&[*byte]);
                 let whole = at + 1 == dump.len();
@@ -615,7 +615,7 @@ ALTER DEFAULT PRIVILEGES FOR ROLE maker IN SCHEMA s GRANT SELECT ON TABLES TO re
 
     #[test]
     fn what_is_no_text_is_seen() {
-        let mut custom = Script::default();
+        let mut custom = PlainDump::default();
         custom.feed(b"PGDMP\x01\x0e");
         assert!(!custom.is_text());
     }

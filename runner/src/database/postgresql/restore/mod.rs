@@ -10,7 +10,7 @@ use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
 use crate::database::postgresql::dump::{directory_of, environment, passfile, quoted};
-use crate::database::postgresql::plain_dump::Script;
+use crate::database::postgresql::plain_dump::PlainDump;
 use crate::database::process::Program;
 use crate::database::restore::{Job, StoredDump, damaged};
 use crate::failure::Failure;
@@ -65,7 +65,7 @@ pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
             "spec.definers (--definers) goes with dumps of MySQL and MariaDB: in PostgreSQL the roles that own things are part of the dump",
         ));
     }
-    let mut scripts: Vec<Script> = job.dumps.iter().map(|_| Script::default()).collect();
+    let mut scripts: Vec<PlainDump> = job.dumps.iter().map(|_| PlainDump::default()).collect();
     let to = |dump: &StoredDump| {
         job.options
             .database
@@ -134,7 +134,7 @@ pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
         let held = held.get(i).cloned().unwrap_or_default();
         // Sequences that it does not make keep what they were set to.
         let sets = sent.get(i).is_some_and(script::Script::sets_sequences);
-        let alone = sets && scripts.get(i).is_some_and(Script::is_data_alone);
+        let alone = sets && scripts.get(i).is_some_and(PlainDump::is_data_alone);
         server
             .load(dump, &held, (entry, alone))
             .map_err(|e| job.failed(i, e))
@@ -143,7 +143,7 @@ pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
     Ok(())
 }
 
-fn readable(job: &Job<'_>, dump: &StoredDump, script: &Script) -> Result<(), Failure> {
+fn readable(job: &Job<'_>, dump: &StoredDump, script: &PlainDump) -> Result<(), Failure> {
     if !script.is_text() {
         return Err(Failure::settings(format!(
             "{} was dumped in a format of pg_dump's own (its args say so) and is restored by hand, with pg_restore: spec.to.volume (--to-volume) puts {} on a volume, `kubectl backup download` brings the tar that holds it",

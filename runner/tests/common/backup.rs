@@ -20,7 +20,7 @@ use super::stores::{FTP_PASSWORD, azure, ssh};
 use super::{Finished, Runner, fixture};
 
 /// A run of the Backup ns1/nightly with files for its secrets.
-pub struct Family {
+pub struct Backup {
     pub runner: Runner,
     pub plan: Value,
     pub uid: &'static str,
@@ -32,7 +32,7 @@ pub struct Family {
     pub adopt_state: Option<bool>,
 }
 
-impl Family {
+impl Backup {
     pub fn new() -> Self {
         let runner = Runner::new(fixture())
             .unset("SQLPATH")
@@ -40,7 +40,7 @@ impl Family {
             .unset("PORT")
             .unset("USERNAME")
             .unset("PASSWORD");
-        let mut family = Self {
+        let mut backup = Self {
             runner,
             plan: json!({"model": "nightly", "databases": [], "storages": [], "compress": {"codec": "gzip"}}),
             uid: "uid-1",
@@ -48,10 +48,10 @@ impl Family {
             gobackup: false,
             adopt_state: None,
         };
-        std::fs::create_dir(family.dir().join("work")).unwrap();
-        let redis = json!({"name": "cache", "engine": "redis", "host": "127.0.0.1", "port": redis(), "password": family.secret("redis", REDIS_PASSWORD)});
-        family.add("databases", redis);
-        family
+        std::fs::create_dir(backup.dir().join("work")).unwrap();
+        let redis = json!({"name": "cache", "engine": "redis", "host": "127.0.0.1", "port": redis(), "password": backup.secret("redis", REDIS_PASSWORD)});
+        backup.add("databases", redis);
+        backup
     }
 
     pub fn dir(&self) -> PathBuf {
@@ -221,25 +221,25 @@ pub fn storage(name: &str, service: &str, path: &str, more: Value) -> Value {
 }
 
 /// A Backup that stores on the FTP server of this port.
-pub fn ftp_family(port: u16, path: &str, more: Value) -> Family {
-    let mut family = Family::new();
-    let user = family.secret("ftp-user", "ftp");
-    let password = family.secret("ftp", FTP_PASSWORD);
+pub fn ftp_backup(port: u16, path: &str, more: Value) -> Backup {
+    let mut backup = Backup::new();
+    let user = backup.secret("ftp-user", "ftp");
+    let password = backup.secret("ftp", FTP_PASSWORD);
     let mut fields =
         json!({"host": "127.0.0.1", "port": port, "username": user, "password": password});
     for (key, value) in more.as_object().unwrap() {
         fields[key] = value.clone();
     }
-    family.add("storages", storage("site", "ftp", path, fields));
-    family
+    backup.add("storages", storage("site", "ftp", path, fields));
+    backup
 }
 
 /// A Backup that stores on the SSH server.
-pub fn ssh_family(path: &str, more: Value) -> Family {
-    let mut family = Family::new();
-    let user = family.secret("ssh-user", &ssh().user);
-    let key = family.secret("ssh-key", &ssh().key);
-    let passphrase = family.secret("ssh-pass", ssh().passphrase);
+pub fn ssh_backup(path: &str, more: Value) -> Backup {
+    let mut backup = Backup::new();
+    let user = backup.secret("ssh-user", &ssh().user);
+    let key = backup.secret("ssh-key", &ssh().key);
+    let passphrase = backup.secret("ssh-pass", ssh().passphrase);
     let mut fields = json!({
         "host": "127.0.0.1", "port": ssh().port, "username": user, "privateKey": key, "passphrase": passphrase,
         "hostKey": ssh().host_key,
@@ -247,14 +247,14 @@ pub fn ssh_family(path: &str, more: Value) -> Family {
     for (key, value) in more.as_object().unwrap() {
         fields[key] = value.clone();
     }
-    family.add("storages", storage("vault", "sftp", path, fields));
-    family
+    backup.add("storages", storage("vault", "sftp", path, fields));
+    backup
 }
 
 /// A Backup that stores in Azure's emulator.
-pub fn azure_family(path: &str, more: Value) -> Family {
-    let mut family = Family::new();
-    let secret = family.secret("azure", "S3cr3t-marker-of-the-application");
+pub fn azure_backup(path: &str, more: Value) -> Backup {
+    let mut backup = Backup::new();
+    let secret = backup.secret("azure", "S3cr3t-marker-of-the-application");
     let mut fields = json!({
         "account": "devstoreaccount1", "container": "backups", "endpoint": azure().endpoint,
         "tenantId": "t-1", "clientId": "c-1", "clientSecret": secret,
@@ -262,16 +262,16 @@ pub fn azure_family(path: &str, more: Value) -> Family {
     for (key, value) in more.as_object().unwrap() {
         fields[key] = value.clone();
     }
-    family.add("storages", storage("blobs", "azure", path, fields));
-    family
+    backup.add("storages", storage("blobs", "azure", path, fields));
+    backup
         .runner
         .env
         .insert("AZURE_AUTHORITY_HOST".into(), azure().authority.clone());
-    family.runner.env.insert(
+    backup.runner.env.insert(
         "SSL_CERT_FILE".into(),
         azure().certificate.display().to_string(),
     );
-    family
+    backup
 }
 
 /// Archives in a directory: what is no dot file.

@@ -12,7 +12,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use common::Finished;
-use common::family::{Family, archives};
+use common::backup::{Backup, archives};
 use common::servers::{etcdctl, postgres, psql, redis_cli, start_etcd, start_redis};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -20,25 +20,25 @@ use sha2::{Digest as _, Sha256};
 const RUN: &str = "nightly-28950870";
 
 /// A Backup on a disk, of the servers of the tests, as a plain tar.
-fn family() -> Family {
-    let mut family = Family::new().with_postgres().with_mariadb().with_disk(0);
-    family.plan["compress"] = json!({"codec": "tar"});
-    family
+fn backup() -> Backup {
+    let mut backup = Backup::new().with_postgres().with_mariadb().with_disk(0);
+    backup.plan["compress"] = json!({"codec": "tar"});
+    backup
 }
 
 /// Where scratch servers live in these tests: one that refuses root runs as another user.
-fn room(family: &mut Family) -> PathBuf {
+fn room(backup: &mut Backup) -> PathBuf {
     use std::os::unix::fs::PermissionsExt as _;
-    let room = common::servers::directory("trial");
+    let room = common::servers::directory("checked");
     std::fs::set_permissions(&room, std::fs::Permissions::from_mode(0o711)).unwrap();
     let text = room.display().to_string();
-    family.runner.env.insert("TMPDIR".into(), text);
+    backup.runner.env.insert("TMPDIR".into(), text);
     room
 }
 
-fn verify(family: &mut Family) -> Finished {
-    let room = room(family);
-    let done = family.act("v-1", "Verify", json!({"mode": "Restore"}));
+fn verify(backup: &mut Backup) -> Finished {
+    let room = room(backup);
+    let done = backup.act("v-1", "Verify", json!({"mode": "Restore"}));
     let left: Vec<_> = std::fs::read_dir(room).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
     done
@@ -60,12 +60,12 @@ fn record(disk: &Path) -> PathBuf {
 
 /// Packs the one archive anew with other files, and writes its record so that all sums are right.
 fn repack(
-    family: &Family,
+    backup: &Backup,
     change: impl Fn(&str, Vec<u8>) -> Vec<u8>,
     record_too: impl Fn(&mut Value),
 ) {
-    let file = archives(&family.disk()).remove(0);
-    let at = record(&family.disk());
+    let file = archives(&backup.disk()).remove(0);
+    let at = record(&backup.disk());
     let mut known: Value = serde_json::from_slice(&std::fs::read(&at).unwrap()).unwrap();
     let sum = |bytes: &[u8]| {
         Sha256::digest(bytes)
@@ -112,50 +112,50 @@ fn replaced(from: &str, to: &str, bytes: Vec<u8>) -> Vec<u8> {
 
 #[test]
 fn every_dump_of_an_archive_is_restored_and_compared() {
-    let mut family = family();
-    let etcd = start_etcd(&family.dir().join("etcd"));
+    let mut backup = backup();
+    let etcd = start_etcd(&backup.dir().join("etcd"));
     for n in 0..20 {
         etcdctl(etcd, &["put", &format!("k{n}"), "v"]).unwrap();
     }
-    family.add(
+    backup.add(
         "databases",
         json!({"name": "kv", "engine": "etcd", "host": format!("127.0.0.1:{etcd}")}),
     );
-    let other = start_redis(&common::servers::directory("trial-redis"), None);
+    let other = start_redis(&common::servers::directory("checked-redis"), None);
     redis_cli(other, None, &["-n", "3", "set", "a", "b"]);
     redis_cli(other, None, &["set", "c", "d"]);
     // Owners, grantees, a quoted name, a view, a function, a sequence, a large object, rows that look like statements.
     for sql in [
         "create role \"Owner \"\"of\"\" it\"",
-        "create role trial_reader",
-        "create database trial",
+        "create role checked_reader",
+        "create database checked",
     ] {
         psql(postgres(), "postgres", sql);
     }
     psql(
         postgres(),
-        "trial",
+        "checked",
         "create schema s; create table s.\"T one\"(id serial primary key, v text, b bytea); alter table s.\"T one\" owner to \"Owner \"\"of\"\" it\"; \
          insert into s.\"T one\"(v, b) values (E'COPY x FROM stdin;\\n\\\\.\\n', '\\x00ff'), (null, ''), ('-- Name: x; Type: TABLE; Schema: y; Owner: z', null); \
-         create view s.v as select count(*) from s.\"T one\"; grant select on s.v to trial_reader; \
+         create view s.v as select count(*) from s.\"T one\"; grant select on s.v to checked_reader; \
          create function s.f() returns int language sql as 'select 1'; create table empty(x int); select lo_create(4711); select lo_put(4711, 0, '\\x616263')",
     );
-    let mut database = family.plan["databases"][1].clone();
-    (database["name"], database["database"]) = (json!("trial"), json!("trial"));
+    let mut database = backup.plan["databases"][1].clone();
+    (database["name"], database["database"]) = (json!("checked"), json!("checked"));
     (database["args"], database["excludeTables"]) = (json!([]), json!([]));
-    family.add("databases", database);
+    backup.add("databases", database);
     // It is dumped first, before the key's end.
     let more = json!({"name": "more", "engine": "redis", "host": "127.0.0.1", "port": other});
-    family.plan["databases"]
+    backup.plan["databases"]
         .as_array_mut()
         .unwrap()
         .insert(0, more);
     redis_cli(other, None, &["set", "short", "lived", "px", "12000"]);
-    family.run(RUN).assert_good();
-    psql(postgres(), "postgres", "drop database trial");
+    backup.run(RUN).assert_good();
+    psql(postgres(), "postgres", "drop database checked");
 
     let known: Value =
-        serde_json::from_slice(&std::fs::read(record(&family.disk())).unwrap()).unwrap();
+        serde_json::from_slice(&std::fs::read(record(&backup.disk())).unwrap()).unwrap();
     let holds = |path: &str| {
         let files = known["files"].as_array().unwrap();
         files.iter().find(|f| f["path"] == path).unwrap()["holds"].clone()
@@ -176,7 +176,7 @@ fn every_dump_of_an_archive_is_restored_and_compared() {
     common::servers::wait_for("the key's end", || {
         redis_cli(other, None, &["exists", "short"]) == "0"
     });
-    let done = verify(&mut family);
+    let done = verify(&mut backup);
     done.assert_good();
     let (passed, said) = compared(&done);
     assert!(passed);
@@ -187,7 +187,7 @@ fn every_dump_of_an_archive_is_restored_and_compared() {
         "redis/more: 2 keys, and 1 that have expired",
         "etcd/kv-127.0.0.1:",
         // Two tables and the large object.
-        "postgresql/trial: 3 tables, 4 rows",
+        "postgresql/checked: 3 tables, 4 rows",
         "mariadb/shop: ",
     ] {
         assert!(said.contains(part), "{part}: {said}");
@@ -216,8 +216,8 @@ fn what_was_lost_since_the_dump_is_named() {
             "table t has 1 rows instead of 2",
         ),
     ] {
-        let mut family = family();
-        family.run(RUN).assert_good();
+        let mut backup = backup();
+        backup.run(RUN).assert_good();
         let change = |path: &str, bytes| {
             if path.ends_with(file) {
                 replaced(from, to, bytes)
@@ -225,8 +225,8 @@ fn what_was_lost_since_the_dump_is_named() {
                 bytes
             }
         };
-        repack(&family, change, |_| {});
-        let done = verify(&mut family);
+        repack(&backup, change, |_| {});
+        let done = verify(&mut backup);
         done.assert_failed(5, "RestoreDiffers", &[named, "a restore of "]);
         let (passed, said) = compared(&done);
         assert!(!passed && said.contains(named), "{said}");
@@ -271,8 +271,8 @@ fn a_dump_that_does_not_load_is_named_though_all_sums_are_right() {
         ),
     ];
     for (file, change, named, why) in cases {
-        let mut family = family();
-        family.run(RUN).assert_good();
+        let mut backup = backup();
+        backup.run(RUN).assert_good();
         let changed = |path: &str, bytes| {
             if path.ends_with(file) {
                 change(bytes)
@@ -281,15 +281,15 @@ fn a_dump_that_does_not_load_is_named_though_all_sums_are_right() {
             }
         };
         // An older record: it does not say what its dumps hold.
-        repack(&family, changed, |known| {
+        repack(&backup, changed, |known| {
             for file in known["files"].as_array_mut().unwrap() {
                 file.as_object_mut().unwrap().remove("holds");
             }
         });
-        family
+        backup
             .act("v-0", "Verify", json!({"mode": "Checksum"}))
             .assert_good();
-        let done = verify(&mut family);
+        let done = verify(&mut backup);
         done.assert_failed(5, "NotRestorable", &[named, why]);
         assert!(!compared(&done).0);
     }
@@ -297,18 +297,18 @@ fn a_dump_that_does_not_load_is_named_though_all_sums_are_right() {
 
 #[test]
 fn a_cut_snapshot_of_etcd_is_seen() {
-    let mut family = family();
-    let etcd = start_etcd(&family.dir().join("etcd"));
+    let mut backup = backup();
+    let etcd = start_etcd(&backup.dir().join("etcd"));
     etcdctl(etcd, &["put", "a", "b"]).unwrap();
-    family.plan["databases"] =
+    backup.plan["databases"] =
         json!([{"name": "kv", "engine": "etcd", "host": format!("127.0.0.1:{etcd}")}]);
-    family.run(RUN).assert_good();
+    backup.run(RUN).assert_good();
     repack(
-        &family,
+        &backup,
         |_, bytes| bytes[..bytes.len() - 512].to_vec(),
         |_| {},
     );
-    verify(&mut family).assert_failed(5, "NotRestorable", &["etcd/kv-"]);
+    verify(&mut backup).assert_failed(5, "NotRestorable", &["etcd/kv-"]);
 }
 
 #[test]
@@ -320,19 +320,19 @@ fn other_ways_to_dump_are_restored_too() {
         json!(["--schema-only"]),
         json!(["--clean", "--if-exists"]),
     ] {
-        let mut family = Family::new().with_postgres().with_disk(0);
-        family.plan["databases"][1]["args"] = args.clone();
-        family.plan["compress"] = json!({"codec": "zstd"});
+        let mut backup = Backup::new().with_postgres().with_disk(0);
+        backup.plan["databases"][1]["args"] = args.clone();
+        backup.plan["compress"] = json!({"codec": "zstd"});
         let identity = age::x25519::Identity::generate();
-        family.plan["encrypt"] =
+        backup.plan["encrypt"] =
             json!({"type": "age", "recipients": [identity.to_public().to_string()]});
-        family.run(RUN).assert_good();
-        let done = verify(&mut family);
+        backup.run(RUN).assert_good();
+        let done = verify(&mut backup);
         done.assert_failed(2, "NotVerifiable", &["spec.job.decryption"]);
         assert_eq!(done.report.verification, None);
         use age::secrecy::ExposeSecret as _;
-        family.identity = Some(family.secret("identity", identity.to_string().expose_secret()));
-        let done = verify(&mut family);
+        backup.identity = Some(backup.secret("identity", identity.to_string().expose_secret()));
+        let done = verify(&mut backup);
         done.assert_good();
         let rows = if args == json!(["--schema-only"]) {
             "0 tables, 0 rows"
@@ -345,27 +345,27 @@ fn other_ways_to_dump_are_restored_too() {
             done.report
         );
     }
-    let mut family = Family::new().with_mariadb().with_disk(0).by_gobackup();
-    family.run(RUN).assert_good();
-    family.gobackup = false;
-    verify(&mut family).assert_good();
+    let mut backup = Backup::new().with_mariadb().with_disk(0).by_gobackup();
+    backup.run(RUN).assert_good();
+    backup.gobackup = false;
+    verify(&mut backup).assert_good();
 }
 
 /// What can't be restored here proves nothing, and says what would.
 #[test]
 fn what_no_server_is_here_for_is_not_verified_and_says_the_remedy() {
-    let mut family = family();
-    family.run(RUN).assert_good();
-    let bin = family.dir().join("few");
+    let mut backup = backup();
+    backup.run(RUN).assert_good();
+    let bin = backup.dir().join("few");
     std::fs::create_dir(&bin).unwrap();
     for program in ["mariadb", "mariadb-dump"] {
         std::os::unix::fs::symlink(Path::new("/usr/bin").join(program), bin.join(program)).unwrap();
     }
-    let path = family
+    let path = backup
         .runner
         .env
         .insert("PATH".into(), bin.display().to_string());
-    let done = verify(&mut family);
+    let done = verify(&mut backup);
     done.assert_failed(
         2,
         "NotVerifiable",
@@ -377,22 +377,22 @@ fn what_no_server_is_here_for_is_not_verified_and_says_the_remedy() {
     );
     assert_eq!(done.report.verification, None);
     match path {
-        Some(path) => family.runner.env.insert("PATH".into(), path),
-        None => family.runner.env.remove("PATH"),
+        Some(path) => backup.runner.env.insert("PATH".into(), path),
+        None => backup.runner.env.remove("PATH"),
     };
 
     // All databases of a server: restored by hand.
-    family.plan["databases"][1]
+    backup.plan["databases"][1]
         .as_object_mut()
         .unwrap()
         .remove("database");
-    family.plan["databases"][1]
+    backup.plan["databases"][1]
         .as_object_mut()
         .unwrap()
         .remove("excludeTables");
-    family.plan["databases"][1]["args"] = json!([]);
-    family.run("nightly-28950871").assert_good();
-    let done = verify(&mut family);
+    backup.plan["databases"][1]["args"] = json!([]);
+    backup.run("nightly-28950871").assert_good();
+    let done = verify(&mut backup);
     done.assert_failed(
         2,
         "NotVerifiable",
