@@ -1,0 +1,108 @@
+//! Reads a restored table back by the dump client, and compares its rows with those of the dump.
+
+use crate::database::contents::Table;
+use crate::database::mysql::dump_reader::DumpReader;
+use crate::database::mysql::source::{Client, Dump};
+use crate::database::mysql::target::{Plan, Target};
+use crate::failure::Failure;
+
+/// Options that say nothing of the text of rows, or of one table alone.
+const OTHERS: [&str; 22] = [
+    "master-data",
+    "source-data",
+    "set-gtid-purged",
+    "gtid",
+    "routines",
+    "events",
+    "triggers",
+    "databases",
+    "all-databases",
+    "ignore-table",
+    "add-drop-database",
+    "add-drop-table",
+    "flush-logs",
+    "flush-privileges",
+    "lock-all-tables",
+    "lock-tables",
+    "single-transaction",
+    "column-statistics",
+    "no-create-info",
+    "no-data",
+    "ignore-database",
+    "tables",
+];
+
+/// The table holds the rows it should; false where it can't be read back.
+///
+/// # Errors
+/// The run is to end.
+pub(super) fn equal(
+    target: &Target<'_>,
+    plan: &Plan<'_>,
+    (database, table): (&str, &str),
+    expected: &Table,
+) -> Result<bool, Failure> {
+    let (context, source, connection) = target.parts();
+    let Ok(client) = connection.dump() else {
+        return Ok(false);
+    };
+    let file = connection.options(context, source, client.flavour)?;
+    let mut args = vec![file.argument()];
+    args.extend(arguments(client, &plan.arguments));
+    args.extend(["--", database, table].map(str::to_owned));
+    let (child, mut output) = Dump::start(client, &args, &context.cancel, &context.scrub)?;
+    let mut reader = DumpReader::default();
+    let mut buffer = vec![0; 256 * 1024];
+    let read = loop {
+        match std::io::Read::read(&mut output, &mut buffer) {
+            Ok(0) => break true,
+            Ok(n) => reader.feed(&buffer[..n]),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => break false,
+        }
+    };
+    let ended = child.wait()?;
+    context.check()?;
+    let summary = reader.finish();
+    let found = summary.tables.iter().find(|t| t.name == table);
+    let rows = found.map_or((0, ""), |t| (t.rows, t.hash.as_str()));
+    let same = rows == (expected.rows, expected.hash.as_str());
+    Ok(read && ended.good() && (same || rows.0 == 0 && expected.rows == 0))
+}
+
+/// Arguments that make the same text of the same rows as those the dump was made with.
+fn arguments(client: &Client, made_with: &[String]) -> Vec<String> {
+    let mut args: Vec<String> = [
+        "--single-transaction",
+        "--quick",
+        "--no-create-info",
+        "--skip-triggers",
+    ]
+    .map(str::to_owned)
+    .into();
+    if client.knows("set-gtid-purged") {
+        args.push("--set-gtid-purged=OFF".to_owned());
+    }
+    if client.knows("column-statistics") {
+        args.push("--column-statistics=0".to_owned());
+    }
+    let said = made_with.iter().take_while(|a| a.as_str() != "--");
+    let kept = said.filter(|argument| {
+        let Some(long) = argument.strip_prefix("--") else {
+            return false;
+        };
+        let name = long.split('=').next().unwrap_or_default().replace('_', "-");
+        let name = name.strip_prefix("skip-").unwrap_or(&name);
+        client.knows(name) && !OTHERS.contains(&name)
+    });
+    args.extend(kept.cloned());
+    if made_with.is_empty() {
+        let usual = [
+            "--hex-blob",
+            "--default-character-set=utf8mb4",
+            "--max-allowed-packet=1G",
+        ];
+        args.extend(usual.map(str::to_owned));
+    }
+    args
+}
