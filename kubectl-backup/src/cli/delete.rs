@@ -10,16 +10,16 @@ pub(crate) struct Delete {
     /// Objects.
     #[command(flatten)]
     pub(crate) targets: Targets,
-    /// Keep what was stored; this is so unless --delete-data is given
+    /// Keep what was stored (the default)
     #[arg(long, conflicts_with = "delete_data")]
     pub(crate) keep_data: bool,
     /// Have the operator remove what was stored first; asks for consent. With --dry-run=server a Job says what would go
     #[arg(long)]
     pub(crate) delete_data: bool,
-    /// Return at once instead of waiting until the object is gone
+    /// Wait until the object is gone; --wait=false returns at once
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true", value_name = "BOOL", action = clap::ArgAction::Set)]
     pub(crate) wait: bool,
-    /// A named object that does not exist is no error
+    /// Ignore named objects that do not exist
     #[arg(long)]
     pub(crate) ignore_not_found: bool,
     /// Dry run and output.

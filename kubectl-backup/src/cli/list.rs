@@ -65,7 +65,7 @@ pub(crate) struct List {
     /// Keep managed fields in JSON and YAML
     #[arg(long)]
     pub(crate) show_managed_fields: bool,
-    /// A named object that does not exist is no error
+    /// Ignore named objects that do not exist
     #[arg(long)]
     pub(crate) ignore_not_found: bool,
 }

@@ -146,7 +146,7 @@ pub(crate) enum Verb {
     Doctor(Doctor),
     /// Show the list live, with keys to run, suspend, describe and read logs
     Top(Top),
-    /// Gather what a helper needs to see in one text, without secrets
+    /// Collect what is needed to find a problem in one text, without secrets
     Bundle(Bundle),
     /// Print a completion script, or install the one kubectl calls
     Completion(Completion),

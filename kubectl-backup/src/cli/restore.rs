@@ -29,7 +29,7 @@ pub(crate) struct Restore {
     /// Secret key with the age identity, as NAME:KEY; that of the object if unset
     #[arg(long, value_name = "SECRET:KEY")]
     pub(crate) decrypt_secret: Option<String>,
-    /// Restore also where something is, and into the server the dump came from
+    /// Restore even where the target holds data already, and into the server the dump came from
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// What becomes of the definers of views, triggers, routines and events (MySQL, MariaDB): kept if unset
@@ -38,7 +38,7 @@ pub(crate) struct Restore {
     /// Account that becomes the definer of all, as USER@HOST
     #[arg(long, value_name = "USER@HOST")]
     pub(crate) definer: Option<String>,
-    /// Check only: the artefact is compared, the target looked at, nothing is written
+    /// Check only: compare the artefact, look at the target, write nothing
     #[arg(long)]
     pub(crate) check: bool,
     /// Name of the Restore; made from the object's if unset

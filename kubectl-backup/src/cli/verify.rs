@@ -8,7 +8,7 @@ pub(crate) struct Verify {
     /// A run, or an object for its newest artefact
     #[arg(value_name = "RUN|TYPE/NAME")]
     pub(crate) name: String,
-    /// Restore it into scratch servers without network and compare what is there then; unset reads it again alone
+    /// Restore it into scratch servers without network and compare the result; without this flag it is only read again
     #[arg(long)]
     pub(crate) restore: bool,
     /// Longest time to wait

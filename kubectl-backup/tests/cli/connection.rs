@@ -84,7 +84,7 @@ fn no_server_no_file_no_answer() {
     let ran = Ran::of(bare().args(["list"]).output().unwrap());
     ran.fails(
         8,
-        "error: no cluster: there is no kubeconfig and this is no pod",
+        "error: no cluster: there is no kubeconfig and this is not a pod",
     );
     let ran = Ran::of(
         bare()

@@ -370,7 +370,7 @@ fn a_server_dry_run_stores_nothing() {
 }
 
 #[test]
-fn the_family_of_gobackup() {
+fn the_kinds_of_gobackup() {
     let fake = Fake::start();
     let config = Config::new(&fake);
     let spec = |args: &[&str]| {

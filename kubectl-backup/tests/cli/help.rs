@@ -36,7 +36,7 @@ Commands:
   health      Answer a monitoring system: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN
   doctor      Check what must be in place for backups to be made
   top         Show the list live, with keys to run, suspend, describe and read logs
-  bundle      Gather what a helper needs to see in one text, without secrets
+  bundle      Collect what is needed to find a problem in one text, without secrets
   completion  Print a completion script, or install the one kubectl calls
   man         Print the manual page of the program or of a verb
   version     Show the versions of plugin, operator and server

@@ -157,7 +157,7 @@ fn what_is_refused_keeps_back_what_refers_to_it_and_nothing_else() {
         [
             "warning: backup.gobackup.io/crm is held back: it refers to storage.gobackup.io/crm-far",
             "error: 2 of 10 objects are not applied: backup.gobackup.io/crm, storage.gobackup.io/crm-far",
-            "Hint: mend what is named above and run the same command again; what is applied stays as it is",
+            "Hint: fix the problems above and run the same command again; what was applied stays as it is",
         ]
     );
     let rest: String = ALL

@@ -440,7 +440,7 @@ fn what_other_operators_left_is_told_and_only_that_is_removed() {
     for line in [
         "✖ mysqlbackup/shop: cronjob/shop still starts backups beside this operator\n    fix: kubectl backup doctor --fix\n",
         "⚠ mysqlbackup/shop: job/shop-1 of another operator is left over\n",
-        "⚠ mysqlbackup/shop: job/shop-2 of another operator has not finished\n    fix: let it end; it is not touched\n",
+        "⚠ mysqlbackup/shop: job/shop-2 of another operator has not finished\n    fix: let it finish; --fix does not remove it\n",
         "⚠ mysqlbackup/shop: secret/shop is left over and holds credentials in plain text\n",
     ] {
         assert!(ran.out.contains(line), "{line}\n{}", ran.out);

@@ -101,10 +101,10 @@ pub fn object(result: &str) -> Value {
 #[test]
 fn no_verb_asks_for_more_than_is_documented() {
     let documented = documented();
-    let ((fake, config), family) = (cluster(), cluster());
+    let ((fake, config), gobackup_only) = (cluster(), cluster());
     // It tells objects of one name and different kinds not apart: those of gobackup stand alone.
     for kind in ["backups", "databases", "storages"] {
-        family.0.install(kind);
+        gobackup_only.0.install(kind);
     }
     fake.ended_pod("shop-2-a");
     let file = |name: &str, text: &str| {
@@ -181,7 +181,7 @@ fn no_verb_asks_for_more_than_is_documented() {
     let mut ran = BTreeSet::new();
     for (result, command) in &commands {
         let (fake, config) = if command[0] == "import" {
-            (&family.0, &family.1)
+            (&gobackup_only.0, &gobackup_only.1)
         } else {
             fake.put(object(result));
             (&fake, &config)

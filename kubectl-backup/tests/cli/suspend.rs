@@ -441,7 +441,7 @@ fn u5_a_list_resumes_what_its_caller_suspended() {
     assert_eq!((suspended("shop"), suspended("crm")), (false, true));
     config.run(&["resume", "crm", "--suspended-by", "bob"]).fails(
         2,
-        "error: --suspended-by goes with --all or --selector; an object that is named is resumed whoever suspended it",
+        "error: --suspended-by goes with --all or --selector; an object that is named is resumed, no matter who suspended it",
     );
     config
         .run(&["resume", "--all", "--suspended-by", "bob"])
