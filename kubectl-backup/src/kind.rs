@@ -168,7 +168,7 @@ impl Target {
         };
         if name.is_empty() || name.contains('/') {
             return Err(Error::usage(format!(
-                "{text:?} names no object; write TYPE/NAME, such as mysqlbackup/shop"
+                "{text:?} does not name an object; write TYPE/NAME, such as mysqlbackup/shop"
             )));
         }
         Ok(Self {

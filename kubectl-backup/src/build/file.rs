@@ -65,7 +65,7 @@ fn kind_of(value: &Value) -> Result<&'static Kind, String> {
             .map(|k| format!("{} ({}/{})", k.kind, k.group, k.version))
             .collect();
         format!(
-            "{name:?} of {api:?} is no backup object; these are: {}",
+            "{name:?} of {api:?} is not a backup object; these are: {}",
             known.join(", ")
         )
     })

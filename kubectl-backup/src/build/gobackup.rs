@@ -1,4 +1,4 @@
-//! Objects of the gobackup.io family from flags (PURE).
+//! Objects of gobackup.io from flags (PURE).
 
 use crds::schedule::Schedule;
 use serde_json::{Map, Value, json};

@@ -255,7 +255,7 @@ fn encryption(flags: &StoreFlags) -> Result<Option<Encryption>> {
         let what = if bad.starts_with("AGE-SECRET-KEY") {
             "this is a private key; encrypt to the public one, which starts with age1".to_owned()
         } else {
-            format!("{bad:?} is no age public key; it starts with age1")
+            format!("{bad:?} is not an age public key, which starts with age1")
         };
         return Err(Error::usage(format!("invalid --encrypt-to: {what}")));
     }

@@ -43,7 +43,7 @@ pub(crate) async fn endpoint(flags: &Connection, env: &Env) -> Result<Endpoint> 
         None => {
             return Err(Error::new(
                 Kind::Unreachable,
-                "no cluster: there is no kubeconfig and this is no pod",
+                "no cluster: there is no kubeconfig and this is not a pod",
             )
             .hint("set KUBECONFIG, or use --kubeconfig FILE"));
         }

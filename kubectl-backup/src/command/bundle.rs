@@ -1,4 +1,4 @@
-//! `bundle`: what a helper needs to see, in one text file, without secrets.
+//! `bundle`: what is needed to find a problem, in one text file, without secrets.
 
 use std::fmt::Write;
 

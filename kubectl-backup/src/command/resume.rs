@@ -23,7 +23,7 @@ pub(crate) async fn run(context: &Context, args: &Resume) -> Result<()> {
     let by_list = args.targets.all || args.targets.selector.is_some();
     if args.suspended_by.is_some() && !by_list {
         return Err(Error::usage(
-            "--suspended-by goes with --all or --selector; an object that is named is resumed whoever suspended it",
+            "--suspended-by goes with --all or --selector; an object that is named is resumed, no matter who suspended it",
         ));
     }
     for object in select::many(context, &cluster, &args.targets, "resume").await? {

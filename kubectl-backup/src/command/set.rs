@@ -88,12 +88,12 @@ async fn one(
     object: &Object,
     spec: &Map<String, Value>,
 ) -> Result<bool> {
-    let family;
+    let fields;
     let spec = if *object.kind == MYSQL {
         spec
     } else {
-        family = gobackup(args, object)?;
-        &family
+        fields = gobackup(args, object)?;
+        &fields
     };
     let mut after = object.clone();
     merge(&mut after.object.data["spec"], &Value::Object(spec.clone()));

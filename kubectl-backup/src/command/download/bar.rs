@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::view::duration::bytes;
 
 /// How far it is, on a terminal.
-pub(super) struct Bar {
+pub(crate) struct Bar {
     bar: Option<indicatif::ProgressBar>,
     total: u64,
     from: u64,
@@ -14,7 +14,7 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    pub(super) fn new(context: &Context, header: &Header, from: u64) -> Self {
+    pub(crate) fn new(context: &Context, header: &Header, from: u64) -> Self {
         Self {
             bar: context.ui.bar(),
             total: header.length,
@@ -23,7 +23,7 @@ impl Bar {
         }
     }
 
-    pub(super) fn at(&self, length: u64) {
+    pub(crate) fn at(&self, length: u64) {
         let Some(bar) = &self.bar else { return };
         let percent = length.saturating_mul(100) / self.total.max(1);
         let millis = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -37,13 +37,13 @@ impl Bar {
         ));
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
     }
 }
 
-pub(super) fn signed(count: u64) -> i64 {
+pub(crate) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -7,23 +7,23 @@ use crate::cluster::Cluster;
 use crate::error::{Error, Kind as Exit, Result};
 
 /// Where the bytes come from.
-pub(super) struct Source<'a> {
-    pub(super) cluster: &'a Cluster,
-    pub(super) namespace: String,
-    pub(super) pod: String,
-    pub(super) words: Vec<String>,
+pub(crate) struct Source<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) namespace: String,
+    pub(crate) pod: String,
+    pub(crate) words: Vec<String>,
     /// Length and sum are found by reading all of it; they are told again, to be found once.
-    pub(super) measured: bool,
+    pub(crate) measured: bool,
 }
 
 /// A program at work in the pod.
-pub(super) struct Process {
-    pub(super) out: BufReader<Box<dyn tokio::io::AsyncRead + Send + Unpin>>,
+pub(crate) struct Process {
+    pub(crate) out: BufReader<Box<dyn tokio::io::AsyncRead + Send + Unpin>>,
     errors: tokio::task::JoinHandle<String>,
     process: AttachedProcess,
 }
 
-pub(super) async fn start(source: &Source<'_>, words: &[String]) -> Result<Process> {
+pub(crate) async fn start(source: &Source<'_>, words: &[String]) -> Result<Process> {
     let mut process = source
         .cluster
         .execute(
@@ -55,7 +55,7 @@ pub(super) async fn start(source: &Source<'_>, words: &[String]) -> Result<Proce
 
 impl Process {
     /// The first line that is not empty: an empty one says that a header is still to come.
-    pub(super) async fn first_line(&mut self) -> Result<String> {
+    pub(crate) async fn first_line(&mut self) -> Result<String> {
         loop {
             let mut line = String::new();
             if self.out.read_line(&mut line).await? == 0 || !line.trim().is_empty() {
@@ -65,7 +65,7 @@ impl Process {
     }
 
     /// A program that failed is an error; a stream that broke is `false`.
-    pub(super) async fn broken(self, source: &Source<'_>) -> Result<bool> {
+    pub(crate) async fn broken(self, source: &Source<'_>) -> Result<bool> {
         match self.code().await {
             (Some(code), text) if code != 0 => Err(refused(code, &text, source)),
             _ => Ok(false),
@@ -73,7 +73,7 @@ impl Process {
     }
 
     /// Why the program gave no header.
-    pub(super) async fn failure(self, source: &Source<'_>) -> Error {
+    pub(crate) async fn failure(self, source: &Source<'_>) -> Error {
         let (code, text) = self.code().await;
         refused(code.unwrap_or(1), &text, source)
     }

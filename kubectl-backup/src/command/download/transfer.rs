@@ -35,7 +35,7 @@ impl Sink<'_> {
     }
 }
 
-pub(super) async fn fetch(
+pub(crate) async fn fetch(
     context: &Context,
     args: &Download,
     object: &Object,

@@ -1,14 +1,16 @@
 //! `list`: what there is, how its last run went, when the next one comes.
 
+mod clusters;
+mod watch;
+
 use std::collections::HashSet;
 
 use crds::run::RunResult;
-use futures::StreamExt;
 use futures::future::join_all;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::cli::{Connection, Format, List, Output};
-use crate::cluster::{Change, Cluster, Event, Object, Query, contexts};
+use crate::cli::{Format, List, Output};
+use crate::cluster::{Cluster, Object, Query};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{KINDS, Kind, RESTORE, Target};
@@ -35,7 +37,7 @@ pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
     }
     let wanted = wanted(&args.names)?;
     if args.all_contexts || !args.contexts.is_empty() {
-        return fleet(context, args, &wanted.kinds).await;
+        return clusters::list(context, args, &wanted.kinds).await;
     }
     let cluster = context.cluster().await?;
     if !wanted.names.is_empty() {
@@ -46,7 +48,7 @@ pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
         Output::Table | Output::Wide => {
             tables(context, &cluster, args, &wanted.kinds, &query).await
         }
-        _ if args.watch => changes(context, &cluster, args, &wanted.kinds, &query).await,
+        _ if args.watch => watch::objects(context, &cluster, args, &wanted.kinds, &query).await,
         output => {
             let mut objects = cluster.all_objects(&wanted.kinds, &query).await?;
             objects.retain(|object| asked_for(context, args, object));
@@ -315,163 +317,8 @@ async fn tables(
     }
     let watches = installed
         .into_iter()
-        .map(|(kind, version)| watch(context, cluster, query, args, kind, version));
+        .map(|(kind, version)| watch::rows_of(context, cluster, query, args, kind, version));
     futures::future::try_join_all(watches).await.map(|_| ())
-}
-
-/// The tables of several clusters as one. A cluster that fails is told, and keeps none back.
-async fn fleet(context: &Context, args: &List, kinds: &[&'static Kind]) -> Result<()> {
-    if !matches!(args.output, Output::Table | Output::Wide) {
-        return Err(Error::usage(
-            "several contexts are listed as a table; leave out -o",
-        ));
-    }
-    let names = if args.all_contexts {
-        contexts(&context.connection, &context.env)?
-    } else {
-        args.contexts.clone()
-    };
-    let lists = join_all(names.iter().map(|name| async move {
-        let connection = Connection {
-            context: Some(name.clone()),
-            ..context.connection.clone()
-        };
-        let cluster = Cluster::connect(&connection, &context.env).await?;
-        let query = query(&cluster, args);
-        let (mut rows, _) = gather(&cluster, kinds, &query).await?;
-        narrowed(context, &cluster, args, kinds, &query, &mut rows).await?;
-        rows.iter_mut().for_each(|row| row.context.clone_from(name));
-        Ok::<_, Error>(rows)
-    }))
-    .await;
-    let (mut all, mut failed) = (vec![], None);
-    for (name, list) in names.iter().zip(lists) {
-        match list {
-            Ok(rows) => all.extend(rows),
-            Err(error) => {
-                let first = error.message.lines().next().unwrap_or_default();
-                context.ui.note(&format!("{name}: {first}"));
-                failed.get_or_insert(error.kind);
-            }
-        }
-    }
-    if let Some(by) = args.sort_by {
-        sort(&mut all, by);
-    }
-    let shape = Shape {
-        context: true,
-        ..shape(args)
-    };
-    context
-        .ui
-        .table(&table(&all, shape, context.now()), args.headers.no_headers)?;
-    failed.map_or(Ok(()), |kind| Err(Error::silent(kind)))
-}
-
-/// Prints the rows of each change, for ever.
-async fn watch(
-    context: &Context,
-    cluster: &Cluster,
-    query: &Query,
-    args: &List,
-    kind: &'static Kind,
-    mut version: String,
-) -> Result<()> {
-    let mut columns = vec![];
-    loop {
-        let mut events = cluster.watch_table(kind, query, &version).await?;
-        while let Some(event) = events.next().await {
-            match event? {
-                Event::Seen(change, mut part) => {
-                    // The columns come with the first event alone.
-                    if part.column_definitions.is_empty() {
-                        part.column_definitions.clone_from(&columns);
-                    } else {
-                        columns.clone_from(&part.column_definitions);
-                    }
-                    if let Some(object) = part.rows.last().and_then(|r| r.object.as_ref()) {
-                        version.clone_from(&object.metadata.resource_version);
-                    }
-                    // A row looks the same whether its object is there or has just gone.
-                    if change == Change::Deleted && !args.output_watch_events {
-                        continue;
-                    }
-                    let mut rows = rows(kind, &part);
-                    rows.retain(|row| lets_through(args, row));
-                    rows.iter_mut().for_each(|row| row.event = change.word());
-                    let text = table(&rows, shape(args), context.now());
-                    context.ui.table(&text, true)?;
-                }
-                Event::Expired => {
-                    let Some(part) = cluster.table(kind, query).await? else {
-                        return Err(cluster.none_installed(&[kind]));
-                    };
-                    version.clone_from(&part.metadata.resource_version);
-                    let mut rows = rows(kind, &part);
-                    rows.retain(|row| lets_through(args, row));
-                    context
-                        .ui
-                        .table(&table(&rows, shape(args), context.now()), true)?;
-                    break;
-                }
-            }
-        }
-    }
-}
-
-/// Prints the objects there are, then each change, for ever.
-async fn changes(
-    context: &Context,
-    cluster: &Cluster,
-    args: &List,
-    kinds: &[&'static Kind],
-    query: &Query,
-) -> Result<()> {
-    // Which kinds are installed: a watch of one that is not would end at once.
-    let (_, installed) = gather(cluster, kinds, query).await?;
-    let header = std::cell::Cell::new(!args.headers.no_headers);
-    let streams = installed.into_iter().map(|(kind, _)| {
-        let header = &header;
-        async move {
-            let mut version = "0".to_owned();
-            loop {
-                let mut events = cluster.watch_objects(kind, query, &version).await?;
-                while let Some(event) = events.next().await {
-                    let Event::Seen(change, object) = event? else {
-                        "0".clone_into(&mut version);
-                        break;
-                    };
-                    version = object.metadata.resource_version.clone().unwrap_or_default();
-                    let object = Object { kind, object };
-                    let shown = change != Change::Deleted || args.output_watch_events;
-                    if shown && asked_for(context, args, &object) {
-                        let text = changed(args, change, &object, !header.replace(false))?;
-                        context.ui.out(&text)?;
-                    }
-                }
-            }
-        }
-    });
-    futures::future::try_join_all(streams)
-        .await
-        .map(|_: Vec<()>| ())
-}
-
-/// What is printed of a change.
-fn changed(args: &List, change: Change, object: &Object, no_headers: bool) -> Result<String> {
-    let Output::Print(format) = &args.output else {
-        return Ok(object.full_name() + "\n");
-    };
-    let mut value = object.to_value(args.show_managed_fields);
-    if args.output_watch_events && matches!(format, Format::Json | Format::Yaml) {
-        value = json!({ "type": change.word(), "object": value });
-    }
-    let text = output::formatted(&value, format, no_headers)?;
-    Ok(if *format == Format::Yaml {
-        format!("---\n{text}")
-    } else {
-        text
-    })
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ async fn log(cluster: &Cluster, namespace: &str, job: &str) -> Result<Vec<String
             Exit::NotFound,
             format!("the pod of job {job} is gone, and the list with it"),
         )
-        .hint("ask again: kubectl backup runs --stored")
+        .hint("send the request again: kubectl backup runs --stored")
     })?;
     let options = LogOptions {
         container: container(&pod),

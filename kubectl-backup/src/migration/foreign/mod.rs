@@ -1,18 +1,19 @@
-//! What `doctor` says about other operators at the same objects, and what `--fix` takes away.
+//! What other operators run or left beside ours: what `doctor` says of it, and what `--fix`
+//! removes.
 
 use crate::context::Context;
 mod objects;
 mod webhook_report;
 mod webhooks;
 
-use self::objects::{Leftover, Stranger, What};
+use self::objects::{ForeignObject, ForeignOperator, What};
 use self::webhooks::{Asks, Webhook};
 use crate::cluster::{Cluster, Object};
 use crate::error::{Error, Result};
 use crate::text::sanitise;
 use crate::view::report::{Report, Verdict};
 
-/// Looks for what others left, and with `fix` removes what belongs to the objects.
+/// Looks for what other operators run or left, and with `fix` removes what belongs to the objects.
 ///
 /// # Errors
 /// The question about consent could not be asked.
@@ -23,17 +24,17 @@ pub(crate) async fn examine(
     fix: bool,
     report: &mut Report,
 ) -> Result<()> {
-    let mut hidden = strangers(cluster, report).await;
+    let mut hidden = foreign_operators(cluster, report).await;
     let hooks = webhook_report::examine(cluster, report, &mut hidden).await;
     not_looked_at(&hidden, report);
     for object in objects {
-        foreign(object, report);
+        foreign_controller(object, report);
     }
-    let found = found(cluster, objects, report).await;
-    for leftover in &found {
-        let owner = objects.iter().find(|o| o.uid() == leftover.owner);
+    let found = foreign_objects(cluster, objects, report).await;
+    for object in &found {
+        let owner = objects.iter().find(|o| o.uid() == object.owner);
         let owner = owner.map_or_else(String::new, |o| o.kind.short_name(&o.name()));
-        let (verdict, why) = match leftover.what {
+        let (verdict, why) = match object.what {
             What::LiveCronJob => (Verdict::Bad, "still starts backups beside this operator"),
             What::CronJob => (Verdict::Attention, "is left over, suspended"),
             What::LiveJob => (Verdict::Attention, "of another operator has not finished"),
@@ -43,18 +44,14 @@ pub(crate) async fn examine(
                 "is left over and holds credentials in plain text",
             ),
         };
-        let remedy = if removable(leftover) {
+        let remedy = if removable(object) {
             "kubectl backup doctor --fix"
         } else {
-            "let it end; it is not touched"
+            "let it finish; --fix does not remove it"
         };
         report.add(
             verdict,
-            format!(
-                "{owner}: {}/{} {why}",
-                leftover.what.resource(),
-                leftover.name
-            ),
+            format!("{owner}: {}/{} {why}", object.what.resource(), object.name),
             Some(remedy),
         );
     }
@@ -65,18 +62,18 @@ pub(crate) async fn examine(
 }
 
 /// What is at work is left to end.
-fn removable(leftover: &Leftover) -> bool {
-    leftover.what != What::LiveJob
+fn removable(object: &ForeignObject) -> bool {
+    object.what != What::LiveJob
 }
 
 /// Operators that act on the same kinds: of the cluster, so only told. Returns what could not be
 /// listed, with the reason.
-async fn strangers(cluster: &Cluster, report: &mut Report) -> Vec<(&'static str, String)> {
-    let found = match objects::strangers(cluster).await {
+async fn foreign_operators(cluster: &Cluster, report: &mut Report) -> Vec<(&'static str, String)> {
+    let found = match objects::foreign_operators(cluster).await {
         Ok(found) => found,
         Err(why) => return vec![("deployments", why)],
     };
-    for Stranger { namespace, name } in found {
+    for ForeignOperator { namespace, name } in found {
         let remedy = format!("kubectl -n {namespace} scale deployment/{name} --replicas=0");
         report.add(
             Verdict::Bad,
@@ -104,7 +101,7 @@ fn not_looked_at(hidden: &[(&'static str, String)], report: &mut Report) {
 }
 
 /// What the operator itself has noticed.
-fn foreign(object: &Object, report: &mut Report) {
+fn foreign_controller(object: &Object, report: &mut Report) {
     let status = object.status();
     let noticed = status
         .conditions
@@ -114,7 +111,7 @@ fn foreign(object: &Object, report: &mut Report) {
         report.add(
             Verdict::Bad,
             format!(
-                "{}: nothing is scheduled, another controller is at work: {}",
+                "{}: nothing is scheduled, another controller acts on it: {}",
                 object.kind.short_name(&object.name()),
                 sanitise(&condition.message)
             ),
@@ -123,7 +120,11 @@ fn foreign(object: &Object, report: &mut Report) {
     }
 }
 
-async fn found(cluster: &Cluster, of: &[Object], report: &mut Report) -> Vec<Leftover> {
+async fn foreign_objects(
+    cluster: &Cluster,
+    of: &[Object],
+    report: &mut Report,
+) -> Vec<ForeignObject> {
     let mut namespaces: Vec<String> = of.iter().map(Object::namespace).collect();
     namespaces.sort();
     namespaces.dedup();
@@ -153,11 +154,11 @@ async fn found(cluster: &Cluster, of: &[Object], report: &mut Report) -> Vec<Lef
 async fn remove(
     context: &Context,
     cluster: &Cluster,
-    found: &[Leftover],
+    found: &[ForeignObject],
     hooks: &[Webhook],
     report: &mut Report,
 ) -> Result<()> {
-    let goes: Vec<&Leftover> = found.iter().filter(|l| removable(l)).collect();
+    let goes: Vec<&ForeignObject> = found.iter().filter(|l| removable(l)).collect();
     let mut silenced = vec![];
     for hook in hooks {
         match webhook_report::kept(hook) {
@@ -193,10 +194,10 @@ async fn remove(
     if !context.ui.confirm(&text)? {
         return Err(Error::usage("cancelled; nothing was changed"));
     }
-    for leftover in goes {
-        let name = format!("{}/{}", leftover.what.resource(), leftover.name);
-        let done = objects::remove(cluster, leftover).await;
-        tell(report, &name, "removed", done);
+    for object in goes {
+        let name = format!("{}/{}", object.what.resource(), object.name);
+        let done = objects::remove(cluster, object).await;
+        record(report, &name, "removed", done);
     }
     for hook in silenced {
         let done = webhooks::silence(cluster, hook).await;
@@ -205,12 +206,12 @@ async fn remove(
         } else {
             "removed"
         };
-        tell(report, &webhook_report::name(hook), what, done);
+        record(report, &webhook_report::name(hook), what, done);
     }
     Ok(())
 }
 
-fn tell(report: &mut Report, name: &str, what: &str, done: Result<()>) {
+fn record(report: &mut Report, name: &str, what: &str, done: Result<()>) {
     match done {
         Ok(()) => report.add(Verdict::Good, format!("fix: {name} {what}"), None),
         Err(error) => report.failed(Verdict::Bad, &format!("fix: {name}"), &error),

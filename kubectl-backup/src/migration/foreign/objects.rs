@@ -1,4 +1,4 @@
-//! What other operators left: found by owner's UID, removed only as it was found.
+//! Objects of other operators: found by owner's UID, removed only as they were found.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -11,7 +11,7 @@ use kube::{Api, Resource};
 use crate::cluster::{Call, Cluster, is_missing_object};
 use crate::error::Result;
 
-/// What a leftover is.
+/// What a foreign object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// A CronJob that starts Jobs.
@@ -39,7 +39,7 @@ impl What {
 
 /// An object that belongs to one of the users' objects and is not this operator's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Leftover {
+pub(crate) struct ForeignObject {
     /// What it is.
     pub(crate) what: What,
     /// Its namespace.
@@ -54,7 +54,7 @@ pub(crate) struct Leftover {
 
 /// A Deployment of an operator that acts on our groups and is not ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stranger {
+pub(crate) struct ForeignOperator {
     /// Its namespace.
     pub(crate) namespace: String,
     /// Its name.
@@ -68,8 +68,8 @@ fn owner(metadata: &ObjectMeta) -> Option<&str> {
     Some(&owner.uid)
 }
 
-fn leftover(what: What, metadata: &ObjectMeta) -> Option<Leftover> {
-    Some(Leftover {
+fn foreign(what: What, metadata: &ObjectMeta) -> Option<ForeignObject> {
+    Some(ForeignObject {
         what,
         namespace: metadata.namespace.clone()?,
         name: metadata.name.clone()?,
@@ -123,7 +123,7 @@ pub(crate) async fn foreign_jobs(
     cluster: &Cluster,
     namespace: &str,
     owners: &[String],
-) -> Result<Vec<Leftover>> {
+) -> Result<Vec<ForeignObject>> {
     let owned = |m: &ObjectMeta| owner(m).is_some_and(|uid| owners.iter().any(|o| o == uid));
     let mut found = vec![];
     for cron in whole::<CronJob>(cluster, namespace, "cronjobs").await? {
@@ -133,7 +133,7 @@ pub(crate) async fn foreign_jobs(
         } else {
             What::LiveCronJob
         };
-        found.extend(leftover(what, &cron.metadata).filter(|_| owned(&cron.metadata)));
+        found.extend(foreign(what, &cron.metadata).filter(|_| owned(&cron.metadata)));
     }
     for job in whole::<Job>(cluster, namespace, "jobs").await? {
         if !owned(&job.metadata) || is_ours(&job.metadata) {
@@ -144,7 +144,7 @@ pub(crate) async fn foreign_jobs(
         } else {
             What::LiveJob
         };
-        found.extend(leftover(what, &job.metadata));
+        found.extend(foreign(what, &job.metadata));
     }
     Ok(found)
 }
@@ -157,7 +157,7 @@ pub(crate) async fn owned_secrets(
     cluster: &Cluster,
     namespace: &str,
     owners: &[String],
-) -> Result<Vec<Leftover>> {
+) -> Result<Vec<ForeignObject>> {
     let api: Api<Secret> = Api::namespaced(cluster.client(), namespace);
     let list = api
         .list_metadata(&ListParams::default())
@@ -168,39 +168,39 @@ pub(crate) async fn owned_secrets(
         .items
         .iter()
         .filter(|s| owned(&s.metadata) && !is_ours(&s.metadata))
-        .filter_map(|s| leftover(What::Secret, &s.metadata))
+        .filter_map(|s| foreign(What::Secret, &s.metadata))
         .collect())
 }
 
-/// Removes a leftover, if it is still what was seen; Jobs of a CronJob stay and end by themselves.
+/// Removes a foreign object, if it is still what was seen; Jobs of a CronJob stay and end by themselves.
 ///
 /// # Errors
 /// It changed meanwhile; what the server refused.
-pub(crate) async fn remove(cluster: &Cluster, leftover: &Leftover) -> Result<()> {
-    let resource = match leftover.what {
+pub(crate) async fn remove(cluster: &Cluster, object: &ForeignObject) -> Result<()> {
+    let resource = match object.what {
         What::LiveCronJob | What::CronJob => ApiResource::erase::<CronJob>(&()),
         What::LiveJob | What::Job => ApiResource::erase::<Job>(&()),
         What::Secret => ApiResource::erase::<Secret>(&()),
     };
     let api: Api<kube::api::DynamicObject> =
-        Api::namespaced_with(cluster.client(), &leftover.namespace, &resource);
-    let propagation = match leftover.what {
+        Api::namespaced_with(cluster.client(), &object.namespace, &resource);
+    let propagation = match object.what {
         What::LiveCronJob | What::CronJob => PropagationPolicy::Orphan,
         _ => PropagationPolicy::Background,
     };
     let params = DeleteParams {
         propagation_policy: Some(propagation),
         preconditions: Some(Preconditions {
-            uid: Some(leftover.uid.clone()),
-            resource_version: Some(leftover.version.clone()),
+            uid: Some(object.uid.clone()),
+            resource_version: Some(object.version.clone()),
         }),
         ..DeleteParams::default()
     };
-    match api.delete(&leftover.name, &params).await {
+    match api.delete(&object.name, &params).await {
         Ok(_) => Ok(()),
         Err(e) if is_missing_object(&e) => Ok(()),
         Err(e) => {
-            let call = call("delete", &resource.plural, Some(&leftover.namespace));
+            let call = call("delete", &resource.plural, Some(&object.namespace));
             Err(cluster.explain(&e, call))
         }
     }
@@ -208,20 +208,20 @@ pub(crate) async fn remove(cluster: &Cluster, leftover: &Leftover) -> Result<()>
 
 /// Deployments of other operators for our kinds that have replicas; or why they could not be
 /// listed.
-pub(crate) async fn strangers(cluster: &Cluster) -> Result<Vec<Stranger>, String> {
+pub(crate) async fn foreign_operators(cluster: &Cluster) -> Result<Vec<ForeignOperator>, String> {
     let deployments: Api<Deployment> = Api::all(cluster.client());
     let list = deployments.list(&ListParams::default()).await;
-    let list = list.map_err(|e| super::webhooks::reason(&e))?;
+    let list = list.map_err(|e| reason(&e))?;
     let scaled = |d: &&Deployment| d.spec.as_ref().and_then(|s| s.replicas) != Some(0);
     let old = list
         .items
         .iter()
         .filter(scaled)
         .filter(|d| is_old_operator(d));
-    Ok(old.filter_map(|d| stranger(&d.metadata)).collect())
+    Ok(old.filter_map(|d| foreign_operator(&d.metadata)).collect())
 }
-fn stranger(metadata: &ObjectMeta) -> Option<Stranger> {
-    Some(Stranger {
+fn foreign_operator(metadata: &ObjectMeta) -> Option<ForeignOperator> {
+    Some(ForeignOperator {
         namespace: metadata.namespace.clone()?,
         name: metadata.name.clone()?,
     })
@@ -246,4 +246,13 @@ fn is_old_operator(deployment: &Deployment) -> bool {
                 "gobackup-operator" | "mysqlbackup-operator" | "mysqlbackup-controller"
             )
         })
+}
+
+/// Why nothing could be looked at.
+pub(crate) fn reason(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => "no permission".to_owned(),
+        kube::Error::Api(status) => status.message.trim().to_owned(),
+        other => other.to_string(),
+    }
 }

@@ -7,7 +7,7 @@ use crate::view::report::{Report, Verdict};
 
 /// Looks for webhooks in front of our kinds that are not ours, and says what each does.
 /// What could not be listed is added to `hidden`.
-pub(super) async fn examine(
+pub(crate) async fn examine(
     cluster: &Cluster,
     report: &mut Report,
     hidden: &mut Vec<(&'static str, String)>,
@@ -30,12 +30,12 @@ pub(super) async fn examine(
 }
 
 /// `resource/name`.
-pub(super) fn name(hook: &Webhook) -> String {
+pub(crate) fn name(hook: &Webhook) -> String {
     format!("{}/{}", hook.asks.resource(), sanitise(&hook.name))
 }
 
 /// Why `--fix` leaves it; nothing if it goes.
-pub(super) fn kept(hook: &Webhook) -> Option<String> {
+pub(crate) fn kept(hook: &Webhook) -> Option<String> {
     if let Some(doubt) = hook.doubt {
         return Some(doubt.to_owned());
     }

@@ -13,6 +13,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use serde_json::json;
 
+use super::objects::reason;
 use crate::cluster::{Call, Cluster};
 use crate::error::Result;
 
@@ -280,15 +281,6 @@ fn conversion(definition: &CustomResourceDefinition) -> Option<(Webhook, Client)
 
 fn is_absent(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
-}
-
-/// Why nothing could be looked at.
-pub(super) fn reason(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) if status.code == 403 => "no permission".to_owned(),
-        kube::Error::Api(status) => status.message.trim().to_owned(),
-        other => other.to_string(),
-    }
 }
 
 /// Webhooks for our groups that are not ours.

@@ -76,9 +76,7 @@ pub(crate) async fn apply(context: &Context, args: &Import, imported: &Imported)
             Vec::from_iter(absent).join(", ")
         ),
     )
-    .hint(
-        "mend what is named above and run the same command again; what is applied stays as it is",
-    ))
+    .hint("fix the problems above and run the same command again; what was applied stays as it is"))
 }
 
 /// `kind.group/name`, as kubectl takes it.

@@ -93,7 +93,7 @@ pub(crate) fn import(text: &str, wishes: &Wishes<'_>) -> Result<Imported> {
     }
     let Some(models) = file["models"].as_object() else {
         return Err(Error::usage(
-            "the file has no models: it is no gobackup.yml",
+            "the file has no models: it is not a gobackup.yml",
         ));
     };
     let mut run = Run {

@@ -1,0 +1,213 @@
+//! What must be in place whatever the objects are: namespace, clocks, kinds, operator, rights.
+
+use crate::cluster::Cluster;
+use crate::context::Context;
+use crate::kind::KINDS;
+use crate::rbac::{BACKUPS, NEEDS};
+use crate::view::report::{Report, Verdict};
+
+/// A namespace that is not there makes every list below it empty, which would look well.
+pub(crate) async fn namespace(cluster: &Cluster, report: &mut Report) {
+    let name = &cluster.namespace;
+    match cluster.has_namespace(name).await {
+        Ok(true) => {}
+        Ok(false) => report.add(
+            Verdict::Bad,
+            format!("namespace {name:?}: not found"),
+            Some("name one that is there: kubectl get namespaces"),
+        ),
+        Err(error) => report.failed(Verdict::Open, &format!("namespace {name:?}"), &error),
+    }
+}
+
+/// Both clocks should agree: requests expire by the caller's.
+pub(crate) async fn clock(context: &Context, cluster: &Cluster, report: &mut Report) {
+    let Ok(Some(server)) = cluster.clock().await else {
+        report.add(
+            Verdict::Open,
+            "clock: the server does not say its time",
+            None,
+        );
+        return;
+    };
+    let skew = (context.now() - server).num_seconds();
+    if skew.abs() > 5 {
+        let remedy = "set both clocks by NTP; requests expire by the caller's clock";
+        report.add(
+            Verdict::Attention,
+            format!("clock: this machine is {skew}s ahead of the server"),
+            Some(remedy),
+        );
+    } else {
+        report.add(Verdict::Good, "clock: agrees with the server's", None);
+    }
+}
+
+/// The kinds that the server knows.
+pub(crate) async fn kinds(cluster: &Cluster, report: &mut Report) {
+    for (index, kind) in KINDS.iter().enumerate() {
+        let name = format!("{} ({})", kind.kind, kind.group);
+        match cluster.installed(kind).await {
+            Ok(true) => report.add(Verdict::Good, format!("kind {name}: installed"), None),
+            // The others are for those who come from gobackup.
+            Ok(false) if index > 0 => {
+                report.add(
+                    Verdict::Open,
+                    format!("kind {name}: not installed, not needed for MySQL"),
+                    None,
+                );
+            }
+            Ok(false) => {
+                let remedy = "install the operator's resource definitions: make install";
+                report.add(
+                    Verdict::Bad,
+                    format!("kind {name}: not installed"),
+                    Some(remedy),
+                );
+            }
+            Err(error) => report.failed(Verdict::Open, &format!("kind {name}"), &error),
+        }
+    }
+}
+
+/// Each Deployment of the operator: ready, of our version, watching this namespace.
+pub(crate) async fn operator(cluster: &Cluster, report: &mut Report) {
+    let found = match cluster.operators().await {
+        Ok(found) => found,
+        Err(error) => return report.failed(Verdict::Open, "operator", &error),
+    };
+    if found.is_empty() {
+        let remedy = "deploy it: make deploy; or it runs without the label app.kubernetes.io/name=backup-operator";
+        return report.add(
+            Verdict::Bad,
+            "operator: no Deployment in any namespace",
+            Some(remedy),
+        );
+    }
+    for deployment in found {
+        let namespace = deployment.metadata.namespace.clone().unwrap_or_default();
+        let ready = deployment
+            .status
+            .as_ref()
+            .and_then(|s| s.ready_replicas)
+            .unwrap_or(0);
+        let container = deployment
+            .spec
+            .as_ref()
+            .and_then(|s| s.template.spec.as_ref())
+            .and_then(|s| s.containers.first());
+        let image = container.and_then(|c| c.image.clone()).unwrap_or_default();
+        let watches = container
+            .and_then(|c| c.env.as_ref())
+            .and_then(|env| env.iter().find(|e| e.name == "WATCH_NAMESPACES"))
+            .and_then(|e| e.value.clone())
+            .filter(|v| !v.is_empty());
+        let what = format!("operator: {namespace}, {ready} ready, image {image}");
+        if ready == 0 {
+            let remedy = format!("kubectl -n {namespace} describe deployment backup-operator");
+            report.add(Verdict::Bad, what, Some(&remedy));
+        } else {
+            report.add(Verdict::Good, what, None);
+        }
+        let set = |name: &str| {
+            let env = container.and_then(|c| c.env.as_ref())?;
+            env.iter().find(|e| e.name == name)?.value.clone()
+        };
+        let own = set("WEBHOOK_CERT_DIR").is_none_or(|dir| dir.is_empty());
+        if set("ENABLE_WEBHOOKS").is_some_and(|on| on != "false") && own {
+            certificate(cluster, &namespace, report).await;
+        }
+        if let Some(list) = watches
+            && !list.split(',').any(|n| n.trim() == cluster.namespace)
+        {
+            let remedy = "add the namespace to WATCH_NAMESPACES of the operator";
+            report.add(
+                Verdict::Bad,
+                format!("operator: watches {list}, not {}", cluster.namespace),
+                Some(remedy),
+            );
+        }
+        if !image.ends_with(&format!("v{}", crds::VERSION)) && image.contains("backup-operator:v") {
+            report.add(
+                Verdict::Attention,
+                format!("versions: plugin v{}, operator {image}", crds::VERSION),
+                Some("use the same version on both sides"),
+            );
+        }
+    }
+}
+
+/// The Secret in which the operator keeps the webhooks' certificate. It may fill one that is there,
+/// and may not make one.
+async fn certificate(cluster: &Cluster, namespace: &str, report: &mut Report) {
+    const SECRET: &str = "backup-operator-webhook-cert";
+    match cluster.has_secret(namespace, SECRET).await {
+        Ok(true) => report.add(
+            Verdict::Good,
+            format!("webhooks: secret {namespace}/{SECRET} is there"),
+            None,
+        ),
+        Ok(false) => {
+            let remedy = format!(
+                "kubectl -n {namespace} create secret generic {SECRET}; the operator fills it within a minute"
+            );
+            report.add(
+                Verdict::Bad,
+                format!("webhooks: secret {namespace}/{SECRET} does not exist: no defaults, no early checks, no signed requests"),
+                Some(&remedy),
+            );
+        }
+        Err(_) => report.add(
+            Verdict::Open,
+            format!("webhooks: secret {namespace}/{SECRET} can't be looked up (no permission to get secrets)"),
+            None,
+        ),
+    }
+}
+
+/// One line a verb of ours: what it lacks.
+pub(crate) async fn rights(cluster: &Cluster, report: &mut Report) {
+    let mut lacking: Vec<String> = vec![];
+    let mut asked: Vec<(String, bool)> = vec![];
+    for need in NEEDS {
+        for right in need.rights {
+            let (group, resource) = if need.group == BACKUPS {
+                (crds::GROUP, KINDS[0].plural)
+            } else {
+                (need.group, need.resource)
+            };
+            let key = format!("{right} {resource}");
+            let known = asked
+                .iter()
+                .find(|(k, _)| *k == key)
+                .map(|(_, allowed)| *allowed);
+            let allowed = match known {
+                Some(allowed) => allowed,
+                None => match cluster.may(right, group, resource).await {
+                    Ok(allowed) => allowed,
+                    Err(error) => return report.failed(Verdict::Open, "rights", &error),
+                },
+            };
+            asked.push((key.clone(), allowed));
+            if !allowed {
+                let optional = if need.optional {
+                    ", does less without"
+                } else {
+                    ""
+                };
+                lacking.push(format!("{} needs {key}{optional}", need.verb));
+            }
+        }
+    }
+    if lacking.is_empty() {
+        report.add(
+            Verdict::Good,
+            format!("rights: every verb is allowed in {}", cluster.namespace),
+            None,
+        );
+    }
+    for lack in lacking {
+        let remedy = "ask for the ClusterRole backup-view or backup-edit in this namespace";
+        report.add(Verdict::Attention, format!("rights: {lack}"), Some(remedy));
+    }
+}
