@@ -57,6 +57,8 @@ pub(crate) struct Changes {
     pub(crate) failures: Vec<StartFailure>,
     /// The object, as answered.
     pub(crate) objects: Vec<DynamicObject>,
+    /// Databases and Storages whose condition was written, as answered.
+    pub(crate) references: Vec<DynamicObject>,
 }
 
 /// Why a write failed and all is to be tried again.
@@ -127,7 +129,7 @@ pub(crate) async fn apply(
             }
             Step::LabelJob(stranger) => label(ctx, target, stranger, changes).await?,
             Step::Resume { at } => resume(ctx, target, at, changes).await?,
-            Step::Reach(endpoints) => reach::reach(ctx, target, endpoints, now).await?,
+            Step::Reach(endpoints) => reach::reach(ctx, target, endpoints, now, changes).await?,
             Step::Event(spec) => report(ctx, target, spec, now).await,
         }
     }

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::answers::MOST;
 use crate::engine::{Ended, JobDigest, JobOutcome, Object, PodDigest, Stranger};
-use crate::kind::ManagedPaths;
+use crate::kind::Kind;
 use crate::ownership::{self, Key};
 
 /// Annotations whose prefix is ours, and only so long, are kept.
@@ -124,7 +124,10 @@ pub(crate) fn too_large(bytes: &str) -> String {
 }
 
 /// Cuts an object. `None` if it has no UID or name, which the API server never sends.
-pub(crate) fn object(mut object: DynamicObject, paths: ManagedPaths) -> Option<Kept> {
+pub(crate) fn object(mut object: DynamicObject, kind: &dyn Kind) -> Option<Kept> {
+    let paths = kind.managed_paths();
+    let status = object.data.get_mut("status").map(Value::take);
+    let spec = kind.take_spec(&mut object);
     let meta = object.metadata;
     let managers = meta.managed_fields.unwrap_or_default();
     let annotations = meta.annotations.unwrap_or_default().into_iter();
@@ -153,16 +156,8 @@ pub(crate) fn object(mut object: DynamicObject, paths: ManagedPaths) -> Option<K
             status_written: status_written(&managers),
         },
         resource_version: meta.resource_version.unwrap_or_default(),
-        spec: object
-            .data
-            .get_mut("spec")
-            .map(Value::take)
-            .unwrap_or_default(),
-        status: object
-            .data
-            .get_mut("status")
-            .map(Value::take)
-            .unwrap_or_default(),
+        spec,
+        status: status.unwrap_or_default(),
     })
 }
 

@@ -7,7 +7,7 @@ use kube::api::{Api, Patch};
 use kube::core::DynamicObject;
 use serde_json::json;
 
-use super::{ApplyError, Target, chain, patch_params, write};
+use super::{ApplyError, Changes, Target, chain, patch_params, write};
 use crate::context::Context;
 use crate::engine::named;
 
@@ -20,11 +20,13 @@ pub(super) async fn reach(
     target: &Target<'_>,
     endpoints: &[Endpoint],
     now: DateTime<Utc>,
+    changes: &mut Changes,
 ) -> Result<(), ApplyError> {
     for endpoint in endpoints {
-        let Some(found) = target
-            .kind
-            .endpoint(target.spec, endpoint.kind, &endpoint.name)
+        let Some(found) =
+            target
+                .kind
+                .endpoint(target.object, target.spec, endpoint.kind, &endpoint.name)
         else {
             continue;
         };
@@ -55,9 +57,7 @@ pub(super) async fn reach(
         let params = patch_params();
         let call = api.patch_status(&found.name, &params, &patch);
         match write(ctx, "patch", "status", call).await {
-            Ok(object) => {
-                target.kind.set_reference(&object, false);
-            }
+            Ok(object) => changes.references.push(object),
             Err(error) if matches!(error.code(), Some(400..=428 | 430..=499)) => {
                 tracing::warn!(error = %chain(&error), kind = %found.resource.kind, namespace = %target.object.namespace, name = %found.name, "the condition Reachable was not written");
             }

@@ -8,11 +8,11 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crds::ScheduleStatus;
 use crds::backup::{Backup, BackupBody, RunEngine};
+use crds::gobackup::resolve::Unresolved;
 use crds::gobackup::{Resolved, endpoint, engine, resolve};
 use crds::legacy::CronBackup;
 use crds::report::EndpointKind;
@@ -20,13 +20,12 @@ use crds::request::Action;
 use crds::validate::Problem;
 use k8s_openapi::api::batch::v1::Job;
 use kube::core::{ApiResource, DynamicObject};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize as _;
+use serde_json::Value;
 
 pub(crate) use self::observe::settings;
-pub(crate) use self::status::resolution;
 use crate::engine::{Object, Seed, Settings};
-use crate::kind::{Endpoint, Kind, KindCondition, ManagedPaths, References, resources};
+use crate::kind::{Endpoint, Kind, KindCondition, ManagedPaths, References, resolution, resources};
 
 /// Which of the two kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,15 +51,6 @@ pub struct Backups {
     pub references: Arc<References>,
 }
 
-/// What is kept of an object in the place of a spec.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-struct Whole {
-    name: String,
-    namespace: String,
-    body: BackupBody,
-}
-
 impl Kind for Backups {
     fn resource(&self) -> ApiResource {
         match self.which {
@@ -76,28 +66,18 @@ impl Kind for Backups {
         }
     }
 
-    /// Fields stand at the root, below `model` or below `spec`: all of them are kept as one.
-    fn prepare(&self, object: &mut DynamicObject) {
-        let mut body = std::mem::take(&mut object.data);
-        let status = body.get_mut("status").map(Value::take);
-        object.data = json!({
-            "spec": {
-                "name": object.metadata.name,
-                "namespace": object.metadata.namespace,
-                "body": body,
-            },
-            "status": status,
-        });
+    /// Fields stand at the root, below `model` or below `spec`: all of them are kept.
+    fn take_spec(&self, object: &mut DynamicObject) -> Value {
+        if let Some(fields) = object.data.as_object_mut() {
+            fields.remove("status");
+        }
+        object.data.take()
     }
 
-    fn read(
-        &self,
-        spec: &Value,
-        annotations: &BTreeMap<String, String>,
-    ) -> Result<(Settings, Vec<Problem>), String> {
-        let whole = self.decode(spec)?;
-        let (settings, mut problems) = settings(self.which, &whole.body, annotations);
-        if let Err(unresolved) = self.resolve(&whole) {
+    fn read(&self, object: &Object, spec: &Value) -> Result<(Settings, Vec<Problem>), String> {
+        let body = self.decode(spec)?;
+        let (settings, mut problems) = settings(self.which, &body, &object.annotations);
+        if let Err(unresolved) = self.resolve(object, &body) {
             problems.extend(unresolved.missing);
             problems.extend(unresolved.problems);
         }
@@ -105,16 +85,16 @@ impl Kind for Backups {
     }
 
     fn job(&self, object: &Object, spec: &Value, seed: &Seed) -> Result<Job, String> {
-        let whole = self.decode(spec)?;
+        let body = self.decode(spec)?;
         if seed.action == Action::Notify {
-            return job::notice(object, &whole.body, seed, &self.runner_image);
+            return job::notice(object, &body, seed, &self.runner_image);
         }
-        let resolved = self.resolve(&whole).map_err(|e| e.message())?;
+        let resolved = self.resolve(object, &body).map_err(|e| e.message())?;
         let images = job::Images {
             runner: &self.runner_image,
             gobackup: &self.gobackup_image,
         };
-        job::build(object, &whole.body, resolved, seed, images)
+        job::build(object, &body, resolved, seed, images)
     }
 
     fn references(&self) -> Vec<ApiResource> {
@@ -125,24 +105,30 @@ impl Kind for Backups {
         Some(&self.references)
     }
 
-    fn endpoint(&self, spec: &Value, kind: EndpointKind, name: &str) -> Option<Endpoint> {
-        let whole = self.decode(spec).ok()?;
-        let found = self.references.of(&whole.namespace, &whole.body);
-        let key = endpoint(&whole.body, &found, kind, name)?;
+    fn endpoint(
+        &self,
+        object: &Object,
+        spec: &Value,
+        kind: EndpointKind,
+        name: &str,
+    ) -> Option<Endpoint> {
+        let body = self.decode(spec).ok()?;
+        let found = self.references.of(&object.namespace, &body);
+        let key = endpoint(&body, &found, kind, name)?;
         let resource = resources()
             .into_iter()
             .find(|r| r.group == key.group && r.kind == key.kind)?;
         Some(Endpoint {
             resource,
-            conditions: self.references.conditions(&whole.namespace, &key),
+            conditions: self.references.conditions(&object.namespace, &key),
             name: key.name,
         })
     }
 
-    fn conditions(&self, spec: &Value) -> Vec<KindCondition> {
+    fn conditions(&self, object: &Object, spec: &Value) -> Vec<KindCondition> {
         self.decode(spec).map_or_else(
             |_| vec![],
-            |whole| vec![status::resolution(self.resolve(&whole).map(|r| r.warnings))],
+            |body| vec![resolution(self.resolve(object, &body).map(|r| r.warnings))],
         )
     }
 
@@ -156,16 +142,16 @@ impl Kind for Backups {
 }
 
 impl Backups {
-    fn resolve(&self, whole: &Whole) -> Result<Resolved, crds::gobackup::resolve::Unresolved> {
-        let found = self.references.of(&whole.namespace, &whole.body);
-        resolve(&whole.name, &whole.namespace, &whole.body, &found)
+    fn resolve(&self, object: &Object, body: &BackupBody) -> Result<Resolved, Unresolved> {
+        let found = self.references.of(&object.namespace, body);
+        resolve(&object.name, &object.namespace, body, &found)
     }
 
-    /// The object with the operator's engine where it names none.
-    fn decode(&self, spec: &Value) -> Result<Whole, String> {
-        let mut whole = Whole::deserialize(spec)
+    /// The body with the operator's engine where it names none.
+    fn decode(&self, spec: &Value) -> Result<BackupBody, String> {
+        let mut body = BackupBody::deserialize(spec)
             .map_err(|e| format!("the object does not fit its type: {e}"))?;
-        engine::with_default(&mut whole.body, self.engine);
-        Ok(whole)
+        engine::with_default(&mut body, self.engine);
+        Ok(body)
     }
 }

@@ -13,14 +13,12 @@ use serde_json::{Value, json};
 
 use super::Which;
 use crate::engine::{Settings, Wanted};
-use crate::mysql_backup::has_bot;
+use crate::job::{STARTUP, has_bot};
 
 /// Kept Jobs where the object is silent, as the original's controller did.
 const KEEP_GOOD: i64 = 3;
 /// As [`KEEP_GOOD`], failed.
 const KEEP_FAILED: i64 = 1;
-/// Seconds to a running container where the object is silent.
-pub(super) const STARTUP: i64 = 600;
 
 /// The engine's part of a body, and its mistakes.
 pub(crate) fn settings(
@@ -121,7 +119,7 @@ pub(super) fn resume(spec: &Value) -> Vec<Value> {
         "/model/backupModelRef",
     ] {
         let path = format!("{place}{field}");
-        if spec.pointer(&format!("/body{path}")) == Some(&Value::Bool(true)) {
+        if spec.pointer(&path) == Some(&Value::Bool(true)) {
             return vec![
                 json!({"op": "test", "path": path, "value": true}),
                 json!({"op": "replace", "path": path, "value": false}),

@@ -1,28 +1,9 @@
-//! The conditions and status fields that Backup has beside the engine's. PURE.
+//! The status fields that Backup has beside the engine's. PURE.
 
 use crds::ScheduleStatus;
 use crds::backup::{MAX_RECENT_RUNS, RecentRun};
-use crds::condition::REFERENCES_RESOLVED;
-use crds::gobackup::resolve::Unresolved;
-use crds::report::clean;
-use crds::run::{MAX_MESSAGE, Run, RunResult};
+use crds::run::{Run, RunResult};
 use serde_json::{Value, json};
-
-use crate::kind::KindCondition;
-
-/// ReferencesResolved: what is missing or wrong, and the remedy; or what does not do what it says.
-pub(crate) fn resolution(resolved: Result<Vec<String>, Unresolved>) -> KindCondition {
-    let (status, reason, message) = match resolved {
-        Ok(warnings) => (true, "Resolved", warnings.join("; ")),
-        Err(bad) => (false, bad.reason(), bad.message()),
-    };
-    KindCondition {
-        type_: REFERENCES_RESOLVED,
-        status,
-        reason,
-        message: clean(&message, MAX_MESSAGE * 2),
-    }
-}
 
 /// Adds the original's fields, all of them derived from the engine's.
 pub(super) fn decorate(status: &mut Value, engine: &ScheduleStatus) {

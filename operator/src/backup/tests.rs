@@ -9,6 +9,8 @@ use crds::run_spec::SPEC_ENV;
 use crds::time::{parse_rfc3339, to_k8s};
 use k8s_openapi::api::core::v1::PodSpec;
 
+use serde_json::json;
+
 use super::*;
 
 const SECRETS: [&str; 2] = ["marker-secret", "mysecretpassword"];
@@ -38,8 +40,29 @@ fn documents() -> Vec<DynamicObject> {
     found
 }
 
-/// The spec the controller keeps of a Backup of this name, once all references were seen.
-fn world(name: &str, skip: &str) -> (Backups, Value) {
+/// A Backup as the controller keeps it.
+#[derive(Clone)]
+struct Kept {
+    object: Object,
+    spec: Value,
+}
+
+impl std::ops::Deref for Kept {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.spec
+    }
+}
+
+impl std::ops::DerefMut for Kept {
+    fn deref_mut(&mut self) -> &mut Value {
+        &mut self.spec
+    }
+}
+
+/// What the controller keeps of a Backup of this name, once all references were seen.
+fn world(name: &str, skip: &str) -> (Backups, Kept) {
     let documents = documents();
     let mine = documents.iter().find(|o| {
         let kind = o.types.as_ref().unwrap().kind.as_str();
@@ -57,24 +80,24 @@ fn world(name: &str, skip: &str) -> (Backups, Value) {
     {
         kind.set_reference(document, false);
     }
-    kind.prepare(&mut object);
-    (kind, object.data["spec"].clone())
-}
-
-fn job(kind: &Backups, spec: &Value) -> Job {
+    let spec = kind.take_spec(&mut object);
     let object = Object {
         kind: "Backup".into(),
         namespace: "app".into(),
-        name: "nightly".into(),
+        name: name.into(),
         uid: "u-1".into(),
         ..Object::default()
     };
+    (kind, Kept { object, spec })
+}
+
+fn job(kind: &Backups, spec: &Kept) -> Job {
     let seed = Seed {
         slot: parse_rfc3339("2025-01-11T00:00:00Z"),
         scheduled_at: Some("2025-01-11T00:00:00Z".into()),
         ..Seed::new("nightly-28942560", Trigger::Schedule)
     };
-    kind.job(&object, spec, &seed).unwrap()
+    kind.job(&spec.object, spec, &seed).unwrap()
 }
 
 fn pod(job: &Job) -> &PodSpec {
@@ -111,7 +134,7 @@ fn settings_come_from_wherever_a_generation_had_them() {
     ];
     for (name, cron, good) in rows {
         let (kind, spec) = world(name, "");
-        let (settings, problems) = kind.read(&spec, &BTreeMap::new()).unwrap();
+        let (settings, problems) = kind.read(&spec.object, &spec).unwrap();
         assert_eq!(settings.schedule.as_deref(), *cron, "{name}");
         assert_eq!(problems.is_empty(), *good, "{name}: {problems:?}");
         assert_eq!(
@@ -134,14 +157,15 @@ fn settings_come_from_wherever_a_generation_had_them() {
 #[test]
 fn a_kind_without_the_field_is_suspended_by_annotation_and_resumed_where_it_was() {
     let (kind, spec) = world("example-cronbackup", "");
-    let suspended = [(crds::labels::SUSPENDED.to_owned(), "true".to_owned())].into();
-    assert!(kind.read(&spec, &suspended).unwrap().0.suspend);
-    assert!(!kind.read(&spec, &BTreeMap::new()).unwrap().0.suspend);
+    let mut suspended = spec.object.clone();
+    suspended.annotations = [(crds::labels::SUSPENDED.to_owned(), "true".to_owned())].into();
+    assert!(kind.read(&suspended, &spec).unwrap().0.suspend);
+    assert!(!kind.read(&spec.object, &spec).unwrap().0.suspend);
     assert_eq!(
         kind.resume(&spec)[1],
         json!({"op": "remove", "path": "/metadata/annotations/batch.isekiro.com~1suspended"})
     );
-    let spec = json!({"body": {"spec": {"schedule": {"suspend": true}}}});
+    let spec = json!({"spec": {"schedule": {"suspend": true}}});
     assert_eq!(
         kind.resume(&spec)[1],
         json!({"op": "replace", "path": "/spec/schedule/suspend", "value": false})
@@ -151,7 +175,7 @@ fn a_kind_without_the_field_is_suspended_by_annotation_and_resumed_where_it_was(
 #[test]
 fn what_is_missing_is_named_and_heals_when_it_appears() {
     let (kind, spec) = world("nightly", "maindb");
-    let found = kind.conditions(&spec);
+    let found = kind.conditions(&spec.object, &spec);
     assert_eq!(
         (found[0].type_, found[0].status, found[0].reason),
         ("ReferencesResolved", false, "NotFound")
@@ -163,7 +187,7 @@ fn what_is_missing_is_named_and_heals_when_it_appears() {
         "{}",
         found[0].message
     );
-    assert!(!kind.read(&spec, &BTreeMap::new()).unwrap().1.is_empty());
+    assert!(!kind.read(&spec.object, &spec).unwrap().1.is_empty());
     let maindb = documents()
         .into_iter()
         .find(|d| d.metadata.name.as_deref() == Some("maindb"))
@@ -173,10 +197,10 @@ fn what_is_missing_is_named_and_heals_when_it_appears() {
         !kind.set_reference(&maindb, false),
         "the same again is no news"
     );
-    assert!(kind.conditions(&spec)[0].status);
-    assert!(kind.read(&spec, &BTreeMap::new()).unwrap().1.is_empty());
+    assert!(kind.conditions(&spec.object, &spec)[0].status);
+    assert!(kind.read(&spec.object, &spec).unwrap().1.is_empty());
     assert!(kind.set_reference(&maindb, true));
-    assert!(!kind.conditions(&spec)[0].status);
+    assert!(!kind.conditions(&spec.object, &spec)[0].status);
 }
 
 #[test]
@@ -192,7 +216,7 @@ fn a_list_without_an_object_means_that_it_is_gone() {
         kind.retain_references(&database, None, &seen),
         HashSet::from(["app".to_owned()])
     );
-    assert!(!kind.conditions(&spec)[0].status);
+    assert!(!kind.conditions(&spec.object, &spec)[0].status);
 }
 
 #[test]
@@ -224,7 +248,7 @@ fn the_job_holds_the_plan_and_no_secret() {
 #[test]
 fn receivers_and_keys_of_storages_are_mounted_at_paths_of_their_own() {
     let (kind, mut spec) = world("nightly", "");
-    spec["body"]["spec"]["notifications"] =
+    spec["spec"]["notifications"] =
         json!([{"type": "Webhook", "urlSecretKeyRef": {"name": "hooks", "key": "url"}}]);
     let job = job(&kind, &spec);
     let mounts = pod(&job).containers[0].volume_mounts.iter().flatten();
@@ -242,7 +266,7 @@ fn receivers_and_keys_of_storages_are_mounted_at_paths_of_their_own() {
 #[test]
 fn a_client_image_gets_a_copy_of_the_runner() {
     let (kind, mut spec) = world("once", "");
-    spec["body"]["spec"]["job"] = json!({"clientImage": "mongo:8", "imagePullPolicy": "Always"});
+    spec["spec"]["job"] = json!({"clientImage": "mongo:8", "imagePullPolicy": "Always"});
     insta::assert_snapshot!(
         "client_image",
         serde_yaml::to_string(&job(&kind, &spec)).unwrap()
@@ -380,7 +404,7 @@ fn fault_17_history_is_kept_by_count_and_not_by_a_minute() {
     let (kind, spec) = world("nightly", "");
     let job = job(&kind, &spec);
     assert_eq!(job.spec.as_ref().unwrap().ttl_seconds_after_finished, None);
-    let (settings, _) = kind.read(&spec, &BTreeMap::new()).unwrap();
+    let (settings, _) = kind.read(&spec.object, &spec).unwrap();
     assert_eq!(
         (settings.keep_good, settings.keep_failed),
         (Some(3), Some(1))
@@ -391,19 +415,16 @@ fn fault_17_history_is_kept_by_count_and_not_by_a_minute() {
 #[test]
 fn fault_14_a_removed_schedule_is_gone_and_suspension_holds() {
     let (kind, mut spec) = world("nightly", "");
-    spec["body"]["spec"]["schedule"] = json!({"suspend": true, "cron": "15 2 * * *"});
-    assert!(kind.read(&spec, &BTreeMap::new()).unwrap().0.suspend);
-    spec["body"]["spec"]
-        .as_object_mut()
-        .unwrap()
-        .remove("schedule");
-    assert_eq!(kind.read(&spec, &BTreeMap::new()).unwrap().0.schedule, None);
+    spec["spec"]["schedule"] = json!({"suspend": true, "cron": "15 2 * * *"});
+    assert!(kind.read(&spec.object, &spec).unwrap().0.suspend);
+    spec["spec"].as_object_mut().unwrap().remove("schedule");
+    assert_eq!(kind.read(&spec.object, &spec).unwrap().0.schedule, None);
 }
 
 fn observed(name: &str, uid: &str) -> crate::engine::Observed {
     let created = parse_rfc3339("2025-01-11T00:00:30Z").unwrap();
     let (kind, spec) = world("nightly", "");
-    let (mut settings, problems) = kind.read(&spec, &BTreeMap::new()).unwrap();
+    let (mut settings, problems) = kind.read(&spec.object, &spec).unwrap();
     settings.schedule = Some("* * * * *".into());
     crate::engine::Observed {
         object: Object {
@@ -429,7 +450,7 @@ fn observed(name: &str, uid: &str) -> crate::engine::Observed {
         foreign: None,
         strangers: vec![],
         installation: "backup-system/backup-operator".into(),
-        rivals: BTreeMap::new(),
+        rivals: Default::default(),
         room: crate::engine::Room::default(),
         live: true,
         pods_live: true,
@@ -476,9 +497,9 @@ fn a_notice_needs_nothing_the_object_refers_to() {
     let (kind, mut spec) = world("empty", "");
     let secret = json!({"name": "hooks", "key": "url"});
     let receiver = json!({"type": "Webhook", "urlSecretKeyRef": secret, "events": ["Overdue"]});
-    spec["body"]["spec"]["notifications"] = json!([receiver]);
-    spec["body"]["spec"]["job"] = json!({"image": "mine:v1", "serviceAccountName": "mine"});
-    let (settings, problems) = kind.read(&spec, &BTreeMap::new()).unwrap();
+    spec["spec"]["notifications"] = json!([receiver]);
+    spec["spec"]["job"] = json!({"image": "mine:v1", "serviceAccountName": "mine"});
+    let (settings, problems) = kind.read(&spec.object, &spec).unwrap();
     assert!(settings.notices.overdue && !settings.notices.failure);
     assert!(!problems.is_empty(), "it can't run");
     let object = Object {
@@ -584,7 +605,7 @@ fn fault_20_another_namespace_is_never_read_and_the_message_says_where_was_looke
         .unwrap();
     elsewhere.metadata.namespace = Some("other".into());
     assert!(kind.set_reference(&elsewhere, false));
-    let found = &kind.conditions(&spec)[0];
+    let found = &kind.conditions(&spec.object, &spec)[0];
     assert!(!found.status);
     assert!(
         found.message.contains("in namespace app"),
@@ -647,7 +668,9 @@ fn an_endpoint_of_a_report_is_the_object_that_was_used() {
     ];
     for (name, kind, endpoint, group, expected) in rows {
         let (backups, spec) = world(name, "");
-        let found = backups.endpoint(&spec, kind, endpoint).unwrap();
+        let found = backups
+            .endpoint(&spec.object, &spec, kind, endpoint)
+            .unwrap();
         assert_eq!(
             (found.name.as_str(), found.resource.group.as_str()),
             (endpoint, group)
@@ -656,8 +679,14 @@ fn an_endpoint_of_a_report_is_the_object_that_was_used() {
         assert_eq!(found.conditions, []);
     }
     let (backups, spec) = world("nightly", "");
-    assert_eq!(backups.endpoint(&spec, Storage, "maindb"), None);
-    assert_eq!(backups.endpoint(&spec, Database, "elsewhere"), None);
+    assert_eq!(
+        backups.endpoint(&spec.object, &spec, Storage, "maindb"),
+        None
+    );
+    assert_eq!(
+        backups.endpoint(&spec.object, &spec, Database, "elsewhere"),
+        None
+    );
 }
 
 /// Conditions are remembered as last seen, and are no reason to look at the Backups again.
@@ -676,7 +705,9 @@ fn conditions_of_an_endpoint_are_remembered_and_wake_nobody() {
     bucket.data["status"] = json!({"conditions": [condition]});
     assert!(!backups.set_reference(&bucket, false));
     let seen = |backups: &Backups| {
-        let found = backups.endpoint(&spec, Storage, "bucket").unwrap();
+        let found = backups
+            .endpoint(&spec.object, &spec, Storage, "bucket")
+            .unwrap();
         serde_json::to_value(found.conditions).unwrap()
     };
     assert_eq!(seen(&backups), json!([condition]));
@@ -687,9 +718,9 @@ fn conditions_of_an_endpoint_are_remembered_and_wake_nobody() {
 }
 
 /// The spec of the Backup `nightly` with these options of its pod.
-fn with_job(job: Value) -> (Backups, Value) {
+fn with_job(job: Value) -> (Backups, Kept) {
     let (kind, mut spec) = world("nightly", "");
-    spec["body"]["spec"]["job"] = job;
+    spec["spec"]["job"] = job;
     (kind, spec)
 }
 
@@ -791,11 +822,11 @@ fn what_is_asked_of_the_archives_runs_in_the_runners_image() {
 #[test]
 fn what_gobackup_can_not_do_is_a_condition_before_the_first_run() {
     let (kind, mut spec) = with_job(json!({"engine": "gobackup"}));
-    assert!(kind.read(&spec, &BTreeMap::new()).unwrap().1.is_empty());
-    spec["body"]["spec"]["compressWith"] = json!({"type": "lzop"});
-    let problems = kind.read(&spec, &BTreeMap::new()).unwrap().1;
+    assert!(kind.read(&spec.object, &spec).unwrap().1.is_empty());
+    spec["spec"]["compressWith"] = json!({"type": "lzop"});
+    let problems = kind.read(&spec.object, &spec).unwrap().1;
     assert_eq!(problems[0].path, "spec.compressWith.type");
-    let condition = &kind.conditions(&spec)[0];
+    let condition = &kind.conditions(&spec.object, &spec)[0];
     assert_eq!(
         (condition.status, condition.reason),
         (false, "InvalidReference")
@@ -807,19 +838,12 @@ fn what_gobackup_can_not_do_is_a_condition_before_the_first_run() {
     );
 }
 
-fn verification(kind: &Backups, spec: &Value) -> Job {
-    let object = Object {
-        kind: "Backup".into(),
-        namespace: "app".into(),
-        name: "nightly".into(),
-        uid: "u-1".into(),
-        ..Object::default()
-    };
+fn verification(kind: &Backups, spec: &Kept) -> Job {
     let mut seed = Seed::new("nightly-v-x", Trigger::Manual);
     seed.action = Action::Verify;
     seed.options.run = Some("nightly-28942560".into());
     seed.options.mode = Some("Restore".into());
-    kind.job(&object, spec, &seed).unwrap()
+    kind.job(&spec.object, spec, &seed).unwrap()
 }
 
 /// A verification by restore has room of its own, the age identity, and no key of a database.
@@ -833,7 +857,7 @@ fn an_archive_is_verified_by_restore_in_a_job_of_its_own() {
         "verify": verify, "resources": {"limits": {"memory": "1Gi"}},
         "decryption": {"age": {"identitySecretKeyRef": {"name": "age", "key": "identity"}}},
     }));
-    let (settings, problems) = kind.read(&spec, &BTreeMap::new()).unwrap();
+    let (settings, problems) = kind.read(&spec.object, &spec).unwrap();
     assert_eq!((settings.verify_every, problems), (Some(2), vec![]));
     let made = verification(&kind, &spec);
     insta::assert_snapshot!("verify", serde_yaml::to_string(&made).unwrap());
@@ -846,10 +870,7 @@ fn an_archive_is_verified_by_restore_in_a_job_of_its_own() {
     );
     // Without the field it runs on request, with room on the node.
     let (kind, spec) = with_job(json!({}));
-    assert_eq!(
-        kind.read(&spec, &BTreeMap::new()).unwrap().0.verify_every,
-        None
-    );
+    assert_eq!(kind.read(&spec.object, &spec).unwrap().0.verify_every, None);
     let made = verification(&kind, &spec);
     let volumes = pod(&made).volumes.as_ref().unwrap();
     assert!(
@@ -879,7 +900,7 @@ fn a_verification_runs_where_the_servers_are() {
 #[test]
 fn a_verification_that_can_not_run_is_told_at_once() {
     let (kind, spec) = with_job(json!({"verify": {"mode": "Restore", "every": 0, "volume": {}}}));
-    let problems = kind.read(&spec, &BTreeMap::new()).unwrap().1;
+    let problems = kind.read(&spec.object, &spec).unwrap().1;
     let paths: Vec<&str> = problems.iter().map(|p| p.path.as_str()).collect();
     assert_eq!(paths, ["spec.job.verify.every", "spec.job.verify.volume"]);
     let policy = crate::policy::Policy {
@@ -905,8 +926,8 @@ fn a_verification_that_can_not_run_is_told_at_once() {
     every.metadata.name = Some("everything".into());
     every.data["spec"] = all;
     kind.set_reference(&every, false);
-    spec["body"]["spec"]["databaseRefs"] = json!([{"name": "everything"}]);
-    let condition = &kind.conditions(&spec)[0];
+    spec["spec"]["databaseRefs"] = json!([{"name": "everything"}]);
+    let condition = &kind.conditions(&spec.object, &spec)[0];
     assert!(
         condition.message.contains("the verification never passes"),
         "{}",

@@ -357,7 +357,7 @@ impl Controller {
         }
         let config = &self.ctx.config;
         object.cluster = config.cluster.get().cloned().unwrap_or_default();
-        let (settings, mut problems) = kind.read(&kept.spec, &object.annotations)?;
+        let (settings, mut problems) = kind.read(&object, &kept.spec)?;
         problems.extend(self.forbidden(kind, &object, &kept.spec));
         let status = match &kept.status {
             serde_json::Value::Null => ScheduleStatus::default(),
@@ -370,11 +370,11 @@ impl Controller {
             strangers: view.strangers.clone(),
             installation: config.installation.clone(),
             rivals: BTreeMap::new(),
+            kind_conditions: kind.conditions(&object, &kept.spec),
             object,
             settings,
             problems,
             status,
-            kind_conditions: kind.conditions(&kept.spec),
             jobs: view.jobs.clone(),
             pods: view.pods.clone(),
             failures: view.failures.clone(),
@@ -510,9 +510,8 @@ impl Controller {
         news
     }
 
-    fn take_object(&self, kind: usize, mut object: DynamicObject) {
-        self.kinds[kind].prepare(&mut object);
-        if let Some(kept) = digest::object(object, self.kinds[kind].managed_paths()) {
+    fn take_object(&self, kind: usize, object: DynamicObject) {
+        if let Some(kept) = digest::object(object, self.kinds[kind].as_ref()) {
             self.set_object(kind, &kept);
         }
     }
@@ -563,6 +562,9 @@ impl Controller {
         for failure in changes.failures {
             changed = true;
             self.store.set_failure(key, failure);
+        }
+        for object in changes.references {
+            self.kinds[kind].set_reference(&object, false);
         }
         for object in changes.objects {
             changed = true;

@@ -41,7 +41,7 @@ impl Controller {
     fn series(&self, kind: usize, kept: &Kept) -> Series {
         let name = self.resources[kind].kind.clone();
         let object = kept.object.clone().into_object(name);
-        let read = self.kinds[kind].read(&kept.spec, &object.annotations);
+        let read = self.kinds[kind].read(&object, &kept.spec);
         let settings = read.as_ref().ok().map(|(settings, _)| settings);
         // A status that does not fit its type is told by the condition; its figures are unknown.
         let status: ScheduleStatus =

@@ -1,8 +1,9 @@
 //! What the controller needs to know of a kind.
 
 mod references;
+mod resolution;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use crds::ScheduleStatus;
 use crds::report::EndpointKind;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 
 pub use self::references::References;
 pub(crate) use self::references::{resources, storage_spec};
+pub(crate) use self::resolution::resolution;
 pub use crate::engine::KindCondition;
 use crate::engine::{Object, Seed, Settings};
 
@@ -45,24 +47,24 @@ pub trait Kind: Send + Sync + 'static {
     /// Fields whose last edit matters.
     fn managed_paths(&self) -> ManagedPaths;
 
-    /// The engine's settings of a spec, and its mistakes.
+    /// Takes out of an object what its user wrote of it: what is kept as its spec, and what the other
+    /// methods get as such.
+    fn take_spec(&self, object: &mut DynamicObject) -> Value {
+        let spec = object.data.get_mut("spec");
+        spec.map(Value::take).unwrap_or_default()
+    }
+
+    /// The engine's settings of an object, and the mistakes of its spec.
     ///
     /// # Errors
-    /// A sentence, if the spec does not fit its type.
-    fn read(
-        &self,
-        spec: &Value,
-        annotations: &BTreeMap<String, String>,
-    ) -> Result<(Settings, Vec<Problem>), String>;
+    /// A message for the user if the spec does not fit its type.
+    fn read(&self, object: &Object, spec: &Value) -> Result<(Settings, Vec<Problem>), String>;
 
     /// The Job of a run.
     ///
     /// # Errors
-    /// A sentence, if the spec can't be said as a Job.
+    /// A message for the user if the spec can't be expressed as a Job.
     fn job(&self, object: &Object, spec: &Value, seed: &Seed) -> Result<Job, String>;
-
-    /// Brings an object into the shape with `spec` and `status`, where its kind has another.
-    fn prepare(&self, _object: &mut DynamicObject) {}
 
     /// Kinds that objects of this kind refer to: watched, so that an object heals when what it
     /// misses appears.
@@ -93,12 +95,18 @@ pub trait Kind: Send + Sync + 'static {
     }
 
     /// What a Database or Storage of this name in a run's report stands for, if it is there.
-    fn endpoint(&self, _spec: &Value, _kind: EndpointKind, _name: &str) -> Option<Endpoint> {
+    fn endpoint(
+        &self,
+        _object: &Object,
+        _spec: &Value,
+        _kind: EndpointKind,
+        _name: &str,
+    ) -> Option<Endpoint> {
         None
     }
 
     /// Conditions beside the engine's.
-    fn conditions(&self, _spec: &Value) -> Vec<KindCondition> {
+    fn conditions(&self, _object: &Object, _spec: &Value) -> Vec<KindCondition> {
         vec![]
     }
 

@@ -150,7 +150,7 @@ fn waiting(status: &ScheduleStatus) -> u32 {
 
 /// `spec.verify`, of a Backup `spec.job.verify`: how often artefacts are verified by restore.
 fn verify_every(spec: &Value) -> u32 {
-    let of_backup = || spec.pointer("/body/spec/job/verify");
+    let of_backup = || spec.pointer("/spec/job/verify");
     let Some(verify) = spec.get("verify").or_else(of_backup) else {
         return 0;
     };

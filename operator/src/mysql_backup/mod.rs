@@ -6,8 +6,6 @@ mod observe;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use crds::gobackup::destination::{self, Stored};
 use crds::gobackup::resolve::Unresolved;
 use crds::report::EndpointKind;
@@ -17,15 +15,12 @@ use crds::validate::Problem;
 use crds::{MysqlBackup, MysqlBackupSpec};
 use k8s_openapi::api::batch::v1::Job;
 use kube::Resource as _;
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::ApiResource;
 use serde::Deserialize as _;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-pub(crate) use self::job::{build as build_job, scratch_server};
-pub(crate) use self::observe::has_bot;
-use crate::backup::resolution;
 use crate::engine::{Object, Seed, Settings};
-use crate::kind::{Endpoint, Kind, KindCondition, ManagedPaths, References};
+use crate::kind::{Endpoint, Kind, KindCondition, ManagedPaths, References, resolution};
 
 /// Where a Storage is named.
 const STORAGE_REF: &str = "spec.destination.storageRef";
@@ -85,23 +80,10 @@ impl Kind for MysqlBackups {
         }
     }
 
-    /// A reference is kept with the namespace in which it is looked up.
-    fn prepare(&self, object: &mut DynamicObject) {
-        let namespace = json!(object.metadata.namespace);
-        let reference = object.data.pointer_mut("/spec/destination/storageRef");
-        if let Some(reference) = reference.and_then(Value::as_object_mut) {
-            reference.insert("namespace".to_owned(), namespace);
-        }
-    }
-
-    fn read(
-        &self,
-        spec: &Value,
-        _annotations: &BTreeMap<String, String>,
-    ) -> Result<(Settings, Vec<Problem>), String> {
-        let (spec, namespace) = decode(spec)?;
+    fn read(&self, object: &Object, spec: &Value) -> Result<(Settings, Vec<Problem>), String> {
+        let spec = decode(spec)?;
         let mut problems = observe::problems(&spec, &self.runner_image);
-        if let Some(Err(unresolved)) = self.storage(&spec, &namespace) {
+        if let Some(Err(unresolved)) = self.storage(&spec, &object.namespace) {
             problems.extend(unresolved.missing);
             problems.extend(unresolved.problems);
         }
@@ -109,14 +91,14 @@ impl Kind for MysqlBackups {
     }
 
     fn job(&self, object: &Object, spec: &Value, seed: &Seed) -> Result<Job, String> {
-        let (spec, namespace) = decode(spec)?;
+        let spec = decode(spec)?;
         // A notice needs nothing that the object refers to.
         let stored = self
-            .storage(&spec, &namespace)
+            .storage(&spec, &object.namespace)
             .filter(|_| seed.action != Action::Notify)
             .transpose()
             .map_err(|e| e.message())?;
-        job::build_stored(
+        job::build(
             object,
             &MysqlBackup::api_version(&()),
             &spec,
@@ -134,35 +116,36 @@ impl Kind for MysqlBackups {
         Some(&self.references)
     }
 
-    fn endpoint(&self, spec: &Value, kind: EndpointKind, name: &str) -> Option<Endpoint> {
-        let (spec, namespace) = decode(spec).ok()?;
+    fn endpoint(
+        &self,
+        object: &Object,
+        spec: &Value,
+        kind: EndpointKind,
+        name: &str,
+    ) -> Option<Endpoint> {
+        let spec = decode(spec).ok()?;
         let wanted = destination::storage_ref(spec.destination.as_ref())?;
         let same = kind == EndpointKind::Storage && wanted.to_lowercase() == name;
-        let (key, found) = self.references.storage(&namespace, wanted);
+        let (key, found) = self.references.storage(&object.namespace, wanted);
         found.filter(|_| same)?;
         Some(Endpoint {
             resource: ApiResource::erase::<Storage>(&()),
-            conditions: self.references.conditions(&namespace, &key),
+            conditions: self.references.conditions(&object.namespace, &key),
             name: key.name,
         })
     }
 
-    fn conditions(&self, spec: &Value) -> Vec<KindCondition> {
-        let Ok((spec, namespace)) = decode(spec) else {
+    fn conditions(&self, object: &Object, spec: &Value) -> Vec<KindCondition> {
+        let Ok(spec) = decode(spec) else {
             return vec![];
         };
-        let resolved = self.storage(&spec, &namespace).into_iter();
+        let resolved = self.storage(&spec, &object.namespace).into_iter();
         resolved
             .map(|r| resolution(r.map(|s| s.warnings)))
             .collect()
     }
 }
 
-/// The spec, and the namespace its reference is looked up in.
-fn decode(spec: &Value) -> Result<(MysqlBackupSpec, String), String> {
-    let namespace = spec.pointer("/destination/storageRef/namespace");
-    let namespace = namespace.and_then(Value::as_str).unwrap_or_default();
-    MysqlBackupSpec::deserialize(spec)
-        .map(|read| (read, namespace.to_owned()))
-        .map_err(|e| format!("spec does not fit its type: {e}"))
+fn decode(spec: &Value) -> Result<MysqlBackupSpec, String> {
+    MysqlBackupSpec::deserialize(spec).map_err(|e| format!("spec does not fit its type: {e}"))
 }

@@ -4,18 +4,14 @@ use crds::MysqlBackupSpec;
 use crds::bounds;
 use crds::parts::VerifyMode;
 use crds::validate::{self, Problem};
-use k8s_openapi::api::core::v1::EnvVar;
 
 use crate::engine::{Settings, Wanted};
+use crate::job::{STARTUP, has_bot};
 
 /// Kept good Jobs where the spec is silent, as the CRD's default.
 const KEEP_GOOD: i32 = 3;
 /// Kept failed Jobs where the spec is silent, as the CRD's default.
 const KEEP_FAILED: i32 = 1;
-/// Seconds to a running container where the spec is silent.
-pub(super) const STARTUP: i64 = 600;
-/// Variable with the address of the original's chat bot.
-pub(super) const BOT: &str = "APIURL";
 
 /// The engine's part of a spec.
 pub(super) fn settings(spec: &MysqlBackupSpec, runner_image: &str) -> Settings {
@@ -49,12 +45,6 @@ pub(super) fn settings(spec: &MysqlBackupSpec, runner_image: &str) -> Settings {
 /// True if APIURL names a bot that the runner tells. An image of the user's tells it itself.
 fn bot(spec: &MysqlBackupSpec, runner_image: &str) -> bool {
     is_own(spec, runner_image) && has_bot(&spec.backup_envs)
-}
-
-/// True if the environment sets APIURL.
-pub(crate) fn has_bot(env: &[EnvVar]) -> bool {
-    let bot = env.iter().rev().find(|e| e.name == BOT);
-    bot.is_some_and(|e| e.value_from.is_some() || e.value.as_deref().is_some_and(|v| !v.is_empty()))
 }
 
 /// True if the pod runs our runner: no image is named, or that very one.

@@ -5,6 +5,9 @@ use crds::run::Trigger;
 use crds::run_spec::SPEC_ENV;
 use k8s_openapi::api::core::v1::PodSpec;
 
+use kube::core::DynamicObject;
+use serde_json::json;
+
 use super::*;
 
 /// A Storage of gobackup.io.
@@ -40,21 +43,23 @@ fn kept(kind: &MysqlBackups, name: &str) -> Value {
         },
     }))
     .unwrap();
-    kind.prepare(&mut object);
-    object.data["spec"].clone()
+    kind.take_spec(&mut object)
 }
 
-fn job(kind: &MysqlBackups, spec: &Value, change: impl FnOnce(&mut Seed)) -> Result<Job, String> {
-    let object = Object {
+fn orders() -> Object {
+    Object {
         kind: "MysqlBackup".into(),
         namespace: "shop".into(),
         name: "orders".into(),
         uid: "3f2c".into(),
         ..Object::default()
-    };
+    }
+}
+
+fn job(kind: &MysqlBackups, spec: &Value, change: impl FnOnce(&mut Seed)) -> Result<Job, String> {
     let mut seed = Seed::new("orders-28942560", Trigger::Schedule);
     change(&mut seed);
-    kind.job(&object, spec, &seed)
+    kind.job(&orders(), spec, &seed)
 }
 
 fn pod(job: Job) -> PodSpec {
@@ -68,7 +73,7 @@ fn told(pod: &PodSpec) -> Value {
 }
 
 fn read(kind: &MysqlBackups, spec: &Value) -> Vec<String> {
-    let (_, problems) = kind.read(spec, &BTreeMap::new()).unwrap();
+    let (_, problems) = kind.read(&orders(), spec).unwrap();
     problems.iter().map(ToString::to_string).collect()
 }
 
@@ -78,7 +83,7 @@ fn a_missing_storage_is_named_and_heals_when_it_appears() {
     let spec = kept(&kind, "bucket");
     let missing = "spec.destination.storageRef: there is no Storage \"bucket\" in namespace shop; create it, or correct the name: kubectl -n shop get storages.gobackup.io";
     assert_eq!(read(&kind, &spec), [missing]);
-    let found = kind.conditions(&spec);
+    let found = kind.conditions(&orders(), &spec);
     assert_eq!(
         (found[0].type_, found[0].status, found[0].reason),
         ("ReferencesResolved", false, "NotFound")
@@ -88,7 +93,7 @@ fn a_missing_storage_is_named_and_heals_when_it_appears() {
 
     assert!(kind.set_reference(&bucket(), false), "that is news");
     assert_eq!(read(&kind, &spec), [""; 0]);
-    let found = &kind.conditions(&spec)[0];
+    let found = &kind.conditions(&orders(), &spec)[0];
     assert!(found.status && found.message.contains("spec.retention"));
     assert!(kind.set_reference(&bucket(), true));
     assert_eq!(read(&kind, &spec), [missing]);
@@ -98,9 +103,12 @@ fn a_missing_storage_is_named_and_heals_when_it_appears() {
 fn without_a_reference_there_is_nothing_to_resolve() {
     let kind = MysqlBackups::new("runner:v1");
     let spec = json!({"schedule": "@daily", "destination": {"s3": {"bucket": "b"}}});
-    assert_eq!(kind.conditions(&spec), []);
+    assert_eq!(kind.conditions(&orders(), &spec), []);
     assert_eq!(read(&kind, &spec), [""; 0]);
-    assert_eq!(kind.endpoint(&spec, EndpointKind::Storage, "b"), None);
+    assert_eq!(
+        kind.endpoint(&orders(), &spec, EndpointKind::Storage, "b"),
+        None
+    );
 }
 
 #[test]
@@ -210,7 +218,10 @@ fn what_can_not_be_stored_on_is_said_with_a_remedy() {
         let spec = kept(&kind, "bad");
         let problems = read(&kind, &spec);
         assert!(problems[0].starts_with(said), "{problems:?}");
-        assert_eq!(kind.conditions(&spec)[0].reason, "InvalidReference");
+        assert_eq!(
+            kind.conditions(&orders(), &spec)[0].reason,
+            "InvalidReference"
+        );
     }
 }
 
@@ -240,12 +251,18 @@ fn the_storage_of_a_report_is_the_one_that_is_named() {
     kind.set_reference(&bucket, false);
     let spec = kept(&kind, "Bucket");
     let found = kind
-        .endpoint(&spec, EndpointKind::Storage, "bucket")
+        .endpoint(&orders(), &spec, EndpointKind::Storage, "bucket")
         .unwrap();
     assert_eq!(
         (found.name.as_str(), found.resource.kind.as_str()),
         ("Bucket", "Storage")
     );
-    assert_eq!(kind.endpoint(&spec, EndpointKind::Database, "bucket"), None);
-    assert_eq!(kind.endpoint(&spec, EndpointKind::Storage, "other"), None);
+    assert_eq!(
+        kind.endpoint(&orders(), &spec, EndpointKind::Database, "bucket"),
+        None
+    );
+    assert_eq!(
+        kind.endpoint(&orders(), &spec, EndpointKind::Storage, "other"),
+        None
+    );
 }

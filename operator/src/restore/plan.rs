@@ -21,9 +21,8 @@ use k8s_openapi::api::batch::v1::Job;
 use super::job::{self, Stored};
 use super::observe::{Named, Observed, storage_of};
 use crate::engine::{self, EventSpec, JobDigest, Look, Obstacle, PodDigest, Verdict, pending};
+use crate::job::STARTUP;
 
-/// Seconds to a running container where the spec is silent.
-const STARTUP: i64 = 600;
 /// How often a Job that does not run yet, or runs, is looked at.
 const LOOK: Duration = Duration::seconds(5);
 /// How often what is missing is looked for.

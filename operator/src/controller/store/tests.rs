@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::digest;
 use crate::engine::Ended;
-use crate::kind::ManagedPaths;
+use crate::mysql_backup::MysqlBackups;
 
 fn object(uid: &str) -> Kept {
     let found = json!({
@@ -16,11 +16,7 @@ fn object(uid: &str) -> Kept {
         "spec": {},
     });
     let found: DynamicObject = serde_json::from_value(found).unwrap();
-    let paths = ManagedPaths {
-        schedule: &[],
-        suspend: &[],
-    };
-    digest::object(found, paths).unwrap()
+    digest::object(found, &MysqlBackups::new("runner")).unwrap()
 }
 
 fn pod(uid: &str) -> PodDigest {

@@ -6,7 +6,6 @@
     reason = "tests"
 )]
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -41,14 +40,10 @@ impl Kind for Trapped {
         self.kind.managed_paths()
     }
 
-    fn read(
-        &self,
-        spec: &Value,
-        annotations: &BTreeMap<String, String>,
-    ) -> Result<(Settings, Vec<Problem>), String> {
+    fn read(&self, object: &Object, spec: &Value) -> Result<(Settings, Vec<Problem>), String> {
         let trap = spec["schedule"] == TRAP && self.armed.load(Ordering::SeqCst);
         assert!(!trap, "a trap");
-        self.kind.read(spec, annotations)
+        self.kind.read(object, spec)
     }
 
     fn job(&self, object: &Object, spec: &Value, seed: &Seed) -> Result<Job, String> {

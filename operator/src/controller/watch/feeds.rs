@@ -29,10 +29,8 @@ pub(in crate::controller) struct Objects {
 
 impl Feed<DynamicObject> for Objects {
     fn apply(&self, object: &DynamicObject) -> Option<Box<str>> {
-        let paths = self.controller.kinds[self.kind].managed_paths();
-        let mut object = object.clone();
-        self.controller.kinds[self.kind].prepare(&mut object);
-        let kept = digest::object(object, paths)?;
+        let kind = self.controller.kinds[self.kind].as_ref();
+        let kept = digest::object(object.clone(), kind)?;
         let (key, news) = self.controller.set_object(self.kind, &kept);
         let seen = Box::from(&*key);
         if news {

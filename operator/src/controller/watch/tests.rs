@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::context::{ApiClient, Clock, Config, Context, Leadership};
+use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::mysql_backup::MysqlBackups;
 
@@ -168,7 +169,7 @@ async fn a_refused_list_is_tried_again_later_each_time() {
 /// MysqlBackup, of which objects named `trap` can't be taken in.
 struct Trapped(MysqlBackups);
 
-impl crate::kind::Kind for Trapped {
+impl Kind for Trapped {
     fn resource(&self) -> ApiResource {
         self.0.resource()
     }
@@ -177,16 +178,17 @@ impl crate::kind::Kind for Trapped {
         self.0.managed_paths()
     }
 
-    fn prepare(&self, object: &mut DynamicObject) {
+    fn take_spec(&self, object: &mut DynamicObject) -> Value {
         assert!(object.metadata.name.as_deref() != Some("trap"), "a trap");
+        self.0.take_spec(object)
     }
 
     fn read(
         &self,
+        object: &crate::engine::Object,
         spec: &Value,
-        annotations: &std::collections::BTreeMap<String, String>,
     ) -> Result<(crate::engine::Settings, Vec<crds::validate::Problem>), String> {
-        self.0.read(spec, annotations)
+        self.0.read(object, spec)
     }
 
     fn job(
