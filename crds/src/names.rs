@@ -22,7 +22,7 @@ pub fn slot_name(owner: &str, uid: &str, slot: DateTime<Utc>) -> String {
 }
 
 /// `<name cut>-<8 hex of hash(uid, slot)>`: for slots off the full minute and for slots that met
-/// a stranger's Job of the plain name.
+/// another controller's Job of the plain name.
 pub fn hashed_slot_name(owner: &str, uid: &str, slot: DateTime<Utc>) -> String {
     cut(
         owner,

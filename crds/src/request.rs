@@ -156,13 +156,13 @@ impl Request {
         let request: Self =
             serde_json::from_str(value).map_err(|e| format!("not a request: {e}"))?;
         if !is_id(&request.id) {
-            return Err("id must have 1 to 128 bytes, and no character that can't be seen".into());
+            return Err("id must have 1 to 128 bytes, and no invisible characters".into());
         }
         match request.action {
             Action::Restore => {
-                return Err("a restore is asked for by an object of kind Restore".into());
+                return Err("a restore is requested by an object of kind Restore".into());
             }
-            Action::Notify => return Err("Notify is the operator's own".into()),
+            Action::Notify => return Err("Notify is reserved for the operator".into()),
             _ => {}
         }
         for (field, text) in [("at", &request.at), ("expiresAt", &request.expires_at)] {

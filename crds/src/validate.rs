@@ -112,7 +112,7 @@ pub fn arguments(spec: &MysqlBackupSpec) -> Option<Problem> {
     (!spec.args.is_empty()).then(|| {
         Problem::new(
             "spec.args",
-            "are arguments for an image of yours, and the operator's own runner makes no backup with them; remove spec.args (arguments of the dump client go into spec.source.extraArgs), or name your image in spec.image",
+            "are arguments for an image of your own, and the operator's runner makes no backup with them; remove spec.args (arguments of the dump client go into spec.source.extraArgs), or name your image in spec.image",
         )
     })
 }
@@ -208,7 +208,7 @@ fn definers(spec: &RestoreSpec, found: &mut Vec<Problem>) {
         )),
         (Some(Definers::To), Some(text)) if account(text).is_none() => found.push(Problem::new(
             "spec.definer",
-            format!("{text:?} is no account; write it like app@%"),
+            format!("{text:?} is not an account; write it like app@%"),
         )),
         (other, Some(_)) if other != Some(Definers::To) => {
             found.push(Problem::new("spec.definer", "goes with definers To"))
@@ -302,7 +302,7 @@ fn pod(all: &[Volume], mounts: &[VolumeMount], found: &mut Vec<Problem>) {
             found.push(Problem::new(
                 format!("spec.volumes[{i}].name"),
                 format!(
-                    "{:?} is there twice; give each volume its own name",
+                    "{:?} is defined twice; give each volume its own name",
                     volume.name
                 ),
             ));
@@ -444,7 +444,10 @@ fn one_source(path: &str, volume: &VolumeDestination, wanted: &str, found: &mut 
         .as_deref()
         .is_some_and(|p| p.split('/').any(|part| part == ".."))
     {
-        found.push(Problem::new(format!("{path}.path"), "may not hold `..`"));
+        found.push(Problem::new(
+            format!("{path}.path"),
+            "must not contain `..`",
+        ));
     }
 }
 

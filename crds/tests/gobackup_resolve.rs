@@ -783,8 +783,8 @@ fn what_is_missing_is_named_with_the_remedy() {
         ("empty", "spec.databaseRefs: names no Database"),
         ("empty-spec", "spec.storageRefs: names no Storage"),
         ("odd-values", "spec.databaseRefs[0].name"),
-        ("odd-values", "\"nonsense\" is no compression"),
-        ("odd-values", "\"nonsense\" is no encryption"),
+        ("odd-values", "unknown compression \"nonsense\""),
+        ("odd-values", "unknown encryption \"nonsense\""),
         (
             "root-g3a",
             "databaseRefs[0]: there is no Database \"psql-g3\"",

@@ -1,4 +1,4 @@
-//! What one object of the family says by itself, wrong or without effect, in the sentences of the
+//! What one object says by itself, wrong or without effect, in the sentences of the
 //! condition ReferencesResolved. Admission tells it to whoever writes the object; whether what it
 //! refers to is there is not looked at, because it may be written a moment later.
 
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(
             empty_database,
             [
-                "Database shop: spec.config.host: is not set; name the server's host (a pod of its own never finds it at localhost)",
+                "Database shop: spec.config.host: is not set; name the server's host (localhost is the backup's own pod)",
                 "Database shop: spec.config.database: is not set; name a database, or set all_databases: true",
             ]
         );
@@ -95,7 +95,7 @@ mod tests {
             old,
             [
                 "PostgreSQL shop: spec.additionalOptions: has a ' that is never closed",
-                "PostgreSQL shop: spec.host: is not set; name the server's host (a pod of its own never finds it at localhost)",
+                "PostgreSQL shop: spec.host: is not set; name the server's host (localhost is the backup's own pod)",
                 "PostgreSQL shop: spec.database: is not set; name a database, or write a Database of type postgresql with all_databases: true",
                 "PostgreSQL shop: spec.password is plain text that anyone who can read this object sees; write a Database of type postgresql with password_ref",
             ]
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(
             old,
             [
-                "S3 cloud: spec: has one of accessKeyID and secretAccessKey; set both, or none for the pod's own identity",
+                "S3 cloud: spec: has one of accessKeyID and secretAccessKey; set both, or neither to use the pod's own identity",
                 "S3 cloud: spec.secretAccessKey is plain text that anyone who can read this object sees; write a Storage of type s3 with secret_access_key_ref",
             ]
         );
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(
             local,
             [
-                "Storage disk: spec.volume: is not set: the archive would be written into the pod and die with it; set a volume on the Storage, or mount one over its path in the Backup's spec.job"
+                "Storage disk: spec.volume: is not set: the archive would be written into the pod and deleted with it; set a volume on the Storage, or mount one over its path in the Backup's spec.job"
             ]
         );
         let model = model(
@@ -134,7 +134,10 @@ mod tests {
             })),
         );
         assert_eq!(model.len(), 3, "{model:?}");
-        assert!(model[0].starts_with("BackupModel m: spec.compressWith.type: \"rar\""));
+        assert!(
+            model[0]
+                .starts_with("BackupModel m: spec.compressWith.type: unknown compression \"rar\"")
+        );
         assert!(model[1].starts_with("BackupModel m: spec.encodeWith.args: \"-aes-512\""));
         assert!(model[2].starts_with("BackupModel m: spec.encodeWith.password is plain text"));
     }

@@ -41,7 +41,7 @@ pub(super) fn compress(
     let Some(codec) = codec(name) else {
         found.push(problem(
             format!("{path}.type"),
-            format!("{name:?} is no compression; use tgz, zst, xz, bz2 or another of gobackup's types, or tar for none"),
+            format!("unknown compression {name:?}; use tgz, zst, xz, bz2 or another of gobackup's types, or tar for none"),
         ));
         return Compress::default();
     };
@@ -69,7 +69,7 @@ pub(super) fn split_with(path: &str, with: &SplitWith, found: &mut Vec<Problem>)
     let Some(size) = text(with.chunk_size.as_deref()) else {
         found.push(problem(
             format!("{path}.chunkSize"),
-            "is not set; give the size of a part, 1G for one, or remove splitWith",
+            "is not set; set the size of a part, for example 1G, or remove splitWith",
         ));
         return None;
     };
@@ -77,7 +77,7 @@ pub(super) fn split_with(path: &str, with: &SplitWith, found: &mut Vec<Problem>)
     if bytes.is_none() {
         found.push(problem(
             format!("{path}.chunkSize"),
-            format!("{size:?} is no size of 1M or more; write 100M, 1G or a number of bytes"),
+            format!("{size:?} is not a size of 1M or more; write 100M, 1G or a number of bytes"),
         ));
     }
     let length = with.suffix_length.unwrap_or(3);
@@ -149,7 +149,7 @@ pub(super) fn encrypt(
         Some(other) => {
             found.push(problem(
                 format!("{path}.type"),
-                format!("{other:?} is no encryption; use openssl or age, or remove encodeWith"),
+                format!("unknown encryption {other:?}; use openssl or age, or remove encodeWith"),
             ));
             None
         }
@@ -225,7 +225,7 @@ fn openssl(path: &str, with: &EncodeWith, found: &mut Vec<Problem>) -> Option<En
                 words.next();
                 found.push(problem(
                     &args_path,
-                    format!("{word} gives the key where all may read it; use passwordSecretKeyRef {{name, key}}"),
+                    format!("{word} puts the key where everyone can read it; use passwordSecretKeyRef {{name, key}}"),
                 ));
             }
             cipher => match cipher_bits(cipher) {
@@ -236,7 +236,7 @@ fn openssl(path: &str, with: &EncodeWith, found: &mut Vec<Problem>) -> Option<En
                 // It may belong to an option that takes a key.
                 None => found.push(problem(
                     &args_path,
-                    "holds a word that is no option; remove it",
+                    "holds a word that is not an option; remove it",
                 )),
             },
         }

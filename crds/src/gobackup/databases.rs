@@ -87,7 +87,7 @@ pub fn plan(
     let Some(engine) = Engine::parse(&spec.type_) else {
         out.problems.push(problem(
             format!("{at}.type"),
-            format!("{:?} is no database type; use postgresql, mysql, mariadb, mongodb, redis, mssql, influxdb or etcd", spec.type_),
+            format!("unknown database type {:?}; use postgresql, mysql, mariadb, mongodb, redis, mssql, influxdb or etcd", spec.type_),
         ));
         return (None, out);
     };
@@ -215,7 +215,7 @@ fn need_host(config: &DatabaseConfig, at: &str, out: &mut Outcome) {
     if text(config.host.as_deref()).is_none() && text(config.socket.as_deref()).is_none() {
         out.problems.push(problem(
             format!("{at}.config.host"),
-            "is not set; name the server's host (a pod of its own never finds it at localhost)",
+            "is not set; name the server's host (localhost is the backup's own pod)",
         ));
     }
 }
@@ -235,7 +235,7 @@ fn sql(config: &DatabaseConfig, at: &str, database: &mut Database<Credential>, o
     );
     if database.engine == Engine::Mssql {
         out.warnings.push(format!(
-            "{at}.type: mssql can't be dumped, and a run that is to dump it fails: sqlpackage takes the password on its command line alone, where every process of the node can read it; take this Database out of the Backup, or dump it by a script of spec.beforeScript"
+            "{at}.type: mssql can't be dumped, and a run with it fails: sqlpackage takes the password only on its command line, where every process of the node can read it; remove this Database from the Backup, or dump it by a script of spec.beforeScript"
         ));
         if !tables.is_empty() || !excluded.is_empty() {
             out.warnings.push(format!(
@@ -265,7 +265,7 @@ fn mongodb(
     if database.oplog && database.database.is_some() {
         database.oplog = false;
         out.warnings.push(format!(
-            "{at}.config.oplog has no effect together with database: mongodump takes the oplog of whole servers only; remove database to have it"
+            "{at}.config.oplog has no effect together with database: mongodump dumps the oplog of whole servers only; remove database to include it"
         ));
     }
 }
@@ -350,7 +350,7 @@ fn etcd(config: &DatabaseConfig, at: &str, database: &mut Database<Credential>, 
     }
     if config.endpoints.as_ref().is_some_and(|e| e.len() > 1) {
         out.warnings.push(format!(
-            "{at}.config.endpoints: a snapshot comes from one member, the first; the others are not asked"
+            "{at}.config.endpoints: a snapshot is taken from the first member; the others are not used"
         ));
     }
     database.host = endpoint.map(|e| e.trim_end_matches('/').to_owned());

@@ -1,4 +1,4 @@
-//! A `Storage` as destination of a `MysqlBackup`: every type of the family, reached as a Backup's run
+//! A `Storage` as destination of a `MysqlBackup`: every type, reached as a Backup's run
 //! reaches it. Artefacts have MysqlBackup's own form and names, below the Storage's path.
 
 use crate::backup::StorageRef;
@@ -52,13 +52,13 @@ pub fn storage(
         Some(storage) if matches!(storage.place, Place::Local { volume: None }) => {
             problems.push(problem(
                 format!("Storage {name}: spec.volume"),
-                "is not set, and the path alone is a directory of the pod, with which it would go; set a volume on the Storage, or use spec.destination.volume",
+                "is not set, and the path alone is a directory of the pod, which is deleted with the pod; set a volume on the Storage, or use spec.destination.volume",
             ));
         }
         Some(storage) if problems.is_empty() => {
             if storage.keep > 0 {
                 warnings.push(format!(
-                    "Storage {name}: keep counts archives of Backups alone; what a MysqlBackup keeps there is its spec.retention"
+                    "Storage {name}: keep counts archives of Backups only; what a MysqlBackup keeps there is decided by its spec.retention"
                 ));
             }
             return Ok(Stored { storage, warnings });

@@ -51,7 +51,7 @@ pub(super) fn check(
         }
         if database.engine == Engine::Mariadb {
             warnings.push(format!(
-                "Database {}: gobackup's own way with mariadb needs the server's data directory; it is told to dump it as mysql, and the archive has the dump below {}/mysql",
+                "Database {}: gobackup dumps mariadb only from the server's data directory, so this server is dumped as mysql, and the archive has the dump below {}/mysql",
                 database.name, plan.model
             ));
         }
@@ -73,7 +73,7 @@ fn archive(plan: &Plan<Credential>, problems: &mut Vec<Problem>) {
         problems.push(problem(
             "spec.compressWith.type",
             format!(
-                "can't be looked into once gobackup has stored it, and its exit status alone is not believed; use tgz, zst, xz, bz2, lzma or tar, or {REMEDY}"
+                "can't be checked once gobackup has stored it, and its exit status alone is not trusted; use tgz, zst, xz, bz2, lzma or tar, or {REMEDY}"
             ),
         ));
     }
@@ -117,7 +117,7 @@ fn database_faults(database: &Database<Credential>) -> Vec<(&'static str, String
     if database.engine == Engine::Etcd && endpoint.starts_with("https://") {
         found.push((
             "config.endpoints",
-            "names a scheme, by which gobackup's file would be called; write host:port and the client's TLS options into args".to_owned(),
+            "names a scheme, which gobackup would put into the name of its file; write host:port, and the client's TLS options into args".to_owned(),
         ));
     }
     for (field, values) in [
@@ -133,7 +133,7 @@ fn database_faults(database: &Database<Credential>) -> Vec<(&'static str, String
         if values.iter().any(|v| has_blank(v)) && database.engine != Engine::Influxdb2 {
             found.push((
                 field,
-                "holds a blank or nothing, at which gobackup breaks a client's arguments"
+                "is empty or holds a space, and gobackup splits a client's arguments at spaces"
                     .to_owned(),
             ));
         }
@@ -171,13 +171,13 @@ fn storage_faults(place: &Place<Credential>) -> Vec<(&'static str, String)> {
             username, password, ..
         } if username.is_none() || password.is_none() => fault(
             "username",
-            "and password are not both set, and gobackup knows no anonymous login",
+            "and password are not both set, and gobackup has no anonymous login",
         ),
         Place::Sftp {
             host_key: Some(_), ..
         } => fault(
             "host_key",
-            "is set, and gobackup would hand the archive to a server with any other",
+            "is set, but gobackup does not check it and would send the archive to a server with any other key",
         ),
         _ => {}
     }
@@ -187,7 +187,7 @@ fn storage_faults(place: &Place<Credential>) -> Vec<(&'static str, String)> {
 fn unchecked_host_key(storage: &Storage<Credential>) -> Option<String> {
     matches!(storage.place, Place::Sftp { .. }).then(|| {
         format!(
-            "Storage {}: gobackup checks no host key, anyone in between could take the archive; set host_key and {REMEDY}",
+            "Storage {}: gobackup does not check the host key, so anyone in between could take the archive; set host_key and {REMEDY}",
             storage.name
         )
     })

@@ -47,8 +47,10 @@ pub fn plan(
     );
     let path = config.path.as_deref().unwrap_or_default().trim();
     if path.split('/').any(|part| part == "..") {
-        out.problems
-            .push(problem(format!("{at}.config.path"), "may not hold `..`"));
+        out.problems.push(problem(
+            format!("{at}.config.path"),
+            "must not contain `..`",
+        ));
     }
     let storage = place.map(|place| Storage {
         name: name.to_lowercase(),
@@ -128,7 +130,7 @@ fn place(
         _ => {
             out.problems.push(problem(
                 format!("{at}.type"),
-                format!("{type_:?} is no storage type; use s3, local, sftp, webdav or another of gobackup's types"),
+                format!("unknown storage type {type_:?}; use s3, local, sftp, webdav or another of gobackup's types"),
             ));
             None
         }
@@ -187,7 +189,7 @@ fn local(
         Ground::Volume => return Some(Place::Local { volume: None }),
         Ground::Container => (
             "volume",
-            "is not set: the archive would be written into the pod and die with it; set a volume on the Storage, or mount one over its path in the Backup's spec.job".to_owned(),
+            "is not set: the archive would be written into the pod and deleted with it; set a volume on the Storage, or mount one over its path in the Backup's spec.job".to_owned(),
         ),
         Ground::Gone { volume, why } => (
             "config.path",
@@ -231,7 +233,7 @@ fn s3(
     if key.is_some() != secret.is_some() {
         out.problems.push(problem(
             format!("{at}.config"),
-            "has one of access_key_id and secret_access_key; set both, or none for the pod's own identity",
+            "has one of access_key_id and secret_access_key; set both, or neither to use the pod's own identity",
         ));
     }
     Some(S3 {

@@ -6,7 +6,7 @@ use crate::parts::VerifyMode;
 use crate::plan::{Codec, Credential, Encrypt, Engine, Plan};
 
 /// What remains for what can't be restored here.
-const REMEDY: &str = "the verification never passes: set spec.job.verify.mode Checksum, or back it up by a Backup of its own";
+const REMEDY: &str = "the verification never passes: set spec.job.verify.mode Checksum, or back it up with a Backup of its own";
 
 /// A sentence for each part of the plan that `spec.job.verify` with mode Restore can't prove.
 pub(super) fn warnings(body: &BackupBody, plan: &Plan<Credential>) -> Vec<String> {
@@ -50,9 +50,9 @@ pub fn unproven(engine: Engine, all: bool) -> Option<&'static str> {
         Engine::Postgresql if all => Some(
             "a dump of all databases (pg_dumpall) changes roles and databases and is restored by hand",
         ),
-        Engine::Mongodb => Some("no verification restores a dump of mongodb"),
-        Engine::Influxdb2 => Some("no verification restores a dump of influxdb"),
-        Engine::Mssql => Some("no verification restores a dump of mssql"),
+        Engine::Mongodb => Some("a dump of mongodb can't be verified by restore"),
+        Engine::Influxdb2 => Some("a dump of influxdb can't be verified by restore"),
+        Engine::Mssql => Some("a dump of mssql can't be verified by restore"),
         Engine::Postgresql | Engine::Mysql | Engine::Mariadb | Engine::Redis | Engine::Etcd => None,
     }
 }

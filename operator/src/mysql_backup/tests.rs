@@ -201,7 +201,7 @@ fn what_can_not_be_stored_on_is_said_with_a_remedy() {
         ),
         (
             json!({"type": "tape", "config": {}}),
-            "Storage bad: spec.type: \"tape\" is no storage type",
+            "Storage bad: spec.type: unknown storage type \"tape\"",
         ),
         (
             json!({"type": "s3", "config": {}}),
@@ -209,7 +209,7 @@ fn what_can_not_be_stored_on_is_said_with_a_remedy() {
         ),
         (
             json!({"type": "s3", "config": {"bucket": "b", "path": "../x"}}),
-            "Storage bad: spec.config.path: may not hold `..`",
+            "Storage bad: spec.config.path: must not contain `..`",
         ),
     ];
     for (spec, said) in rows {

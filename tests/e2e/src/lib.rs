@@ -9,8 +9,8 @@
     reason = "test support: a failed step ends the test with its message"
 )]
 
+pub mod backup_kind;
 pub mod database;
-pub mod family;
 pub mod objects;
 mod process;
 pub mod servers;

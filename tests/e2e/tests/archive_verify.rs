@@ -5,18 +5,18 @@ use std::path::Path;
 
 use e2e::database::database;
 use e2e::servers::{filter, servers};
-use e2e::{Namespace, cluster, family, files, wait_for};
+use e2e::{Namespace, backup_kind, cluster, files, wait_for};
 use serde_json::{Value, json};
 
 const RESOURCE: &str = "backups.gobackup.io";
 
 /// Three databases on a claim, packed by tar alone.
 fn backup(ns: &Namespace) {
-    family::credentials(ns);
+    backup_kind::credentials(ns);
     let databases = [
-        family::postgresql("verified"),
-        family::redis(),
-        family::shop("mariadb"),
+        backup_kind::postgresql("verified"),
+        backup_kind::redis(),
+        backup_kind::shop("mariadb"),
     ];
     ns.apply(&format!(
         "{}---

@@ -2,8 +2,8 @@
 //! admits restricted pods alone.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+use e2e::backup_kind;
 use e2e::database::{BACKUP_PASSWORD, BACKUP_USER, HOST, ROOT_PASSWORD, database};
-use e2e::family;
 use e2e::servers::{filter, servers};
 use e2e::wait::unix_seconds;
 use e2e::{Namespace, client_image, cluster, files, wait_for};
@@ -120,7 +120,7 @@ fn an_image_without_the_client_fails_the_run_and_is_named() {
 fn a_backup_of_gobackup_brings_a_client_that_the_runner_lacks() {
     let servers = servers();
     let ns = namespace("e2e-client-gobackup");
-    family::credentials(&ns);
+    backup_kind::credentials(&ns);
     let path = format!("client/{}", unix_seconds());
     ns.apply(&format!(
         "apiVersion: gobackup.io/v1
@@ -140,7 +140,7 @@ spec:
   compressWith: {{type: gzip}}
   job: {{backoffLimit: 0, clientImage: '{image}'}}
 ",
-        parts = [family::shop("mariadb"), family::bucket(&path)].concat(),
+        parts = [backup_kind::shop("mariadb"), backup_kind::bucket(&path)].concat(),
         image = client_image(),
     ));
     ns.backup(&["run-now", "backup/nightly", "--wait", "--timeout", "3m"])

@@ -84,7 +84,7 @@ fn a_webhook_that_an_old_operator_left_is_told_and_removed_and_no_other() {
         !told
             .stdout
             .contains("validatingwebhookconfiguration/backup-operator"),
-        "our own is a stranger's: {}",
+        "our own is taken for another's: {}",
         told.stdout
     );
 

@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use e2e::backup_kind::{self, SEAL};
 use e2e::database::{BACKUP_PASSWORD, database};
-use e2e::family::{self, SEAL};
 use e2e::servers::{POSTGRES_PASSWORD, Servers, filter, servers};
 use e2e::wait::unix_seconds;
 use e2e::{Namespace, cluster, files, gobackup_image, wait_for};
@@ -27,12 +27,12 @@ fn postgres() {
 fn backup(ns: &Namespace, path: &str) -> PathBuf {
     postgres();
     database();
-    family::credentials(ns);
+    backup_kind::credentials(ns);
     let volume = ns.volume("data");
     let parts = [
-        family::postgresql("engine"),
-        family::shop("mysql"),
-        family::bucket(path),
+        backup_kind::postgresql("engine"),
+        backup_kind::shop("mysql"),
+        backup_kind::bucket(path),
     ];
     ns.apply(&format!(
         "{parts}---

@@ -1,11 +1,11 @@
-//! Runs of the Backup family on the cluster: what is stored on real servers is read from them, opened by the programs
+//! Runs of Backups on the cluster: what is stored on real servers is read from them, opened by the programs
 //! its users have, and loaded again.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use std::path::Path;
 
+use e2e::backup_kind::{self, SEAL};
 use e2e::database::{HOST, ROOT_PASSWORD, database};
-use e2e::family::{self, SEAL};
 use e2e::servers::{POSTGRES_PASSWORD, REDIS_PASSWORD, Servers, filter, host, servers};
 use e2e::wait::unix_seconds;
 use e2e::{Namespace, cluster, wait_for};
@@ -77,13 +77,13 @@ fn member(archive: &[u8], path: &str) -> Vec<u8> {
 
 /// Three databases, two storages, which keep archives below a path, and a Backup of all.
 fn three_databases(ns: &Namespace, path: &str) {
-    family::credentials(ns);
+    backup_kind::credentials(ns);
     let parts = [
-        family::postgresql("app"),
-        family::redis(),
-        family::shop("mariadb"),
-        family::bucket(path),
-        family::dav(path),
+        backup_kind::postgresql("app"),
+        backup_kind::redis(),
+        backup_kind::shop("mariadb"),
+        backup_kind::bucket(path),
+        backup_kind::dav(path),
     ];
     ns.apply(&format!(
         "{parts}---

@@ -156,7 +156,7 @@ fn forgeries(uid: &str, job: &str) -> Vec<String> {
     all.push(
         all[0]
             .replace("batch.isekiro.com/owner-uid", "example.org/uid")
-            .replace("forged-0", "stranger"),
+            .replace("forged-0", "other"),
     );
     let report = r#"{"schema":"batch.isekiro.com/report/v1","good":true,"reason":"Completed","storedBytes":122683392}"#;
     let pod = Forged {

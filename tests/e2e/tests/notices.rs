@@ -179,7 +179,7 @@ spec: {{type: local, config: {{path: /b}}, volume: {{persistentVolumeClaim: {{cl
 ---
 apiVersion: gobackup.io/v1
 kind: Backup
-metadata: {{name: family}}
+metadata: {{name: archived}}
 spec:
   schedule: {{cron: '0 0 31 2 *'}}
   databaseRefs: [{{name: main}}]
@@ -189,12 +189,12 @@ spec:
 "
     ));
     wait_for("what the Backup refers to is seen", 30, || {
-        let object = ns.get(&["backups.gobackup.io", "family"])?;
+        let object = ns.get(&["backups.gobackup.io", "archived"])?;
         let conditions = object["status"]["conditions"].as_array()?.clone();
         let resolved = |c: &Value| c["type"] == "ReferencesResolved" && c["status"] == "True";
         conditions.iter().any(resolved).then_some(())
     });
-    for name in ["absent", "nowhere", "denied", "backup/family"] {
+    for name in ["absent", "nowhere", "denied", "backup/archived"] {
         ns.backup(&["run-now", name]).ok();
     }
     // Killed at work, and cancelled at work: their server says nothing for 15 s.
@@ -240,7 +240,7 @@ spec:
     run_is(
         &ns,
         "backups.gobackup.io",
-        "family",
+        "archived",
         "Failed",
         "AccessDenied",
     );
@@ -251,7 +251,7 @@ spec:
         ("absent", "Failure"),
         ("nowhere", "Failure"),
         ("denied", "Failure"),
-        ("family", "Failure"),
+        ("archived", "Failure"),
         ("killed", "Failure"),
         ("late", "Missed"),
     ]);
@@ -267,7 +267,7 @@ spec:
         };
         pods["items"].as_array().unwrap().iter().filter(own).count()
     };
-    assert_eq!((attempts("denied"), attempts("family")), (2, 2));
+    assert_eq!((attempts("denied"), attempts("archived")), (2, 2));
     let told = body(&ns, "nowhere", "Failure");
     assert_eq!(told["report"]["reason"], "Unschedulable");
     let run = ns.mysql_backup("nowhere").unwrap()["status"]["runs"][0].clone();
@@ -280,7 +280,7 @@ spec:
         "wrong",
         &[("username", BACKUP_USER), ("password", BACKUP_PASSWORD)],
     );
-    for name in ["denied", "backup/family"] {
+    for name in ["denied", "backup/archived"] {
         for _ in 0..2 {
             ns.backup(&["run-now", name, "--wait", "--timeout", "3m"])
                 .ok();
@@ -290,8 +290,8 @@ spec:
     let good = [
         ("denied", "Recovery"),
         ("denied", "Success"),
-        ("family", "Recovery"),
-        ("family", "Success"),
+        ("archived", "Recovery"),
+        ("archived", "Success"),
     ];
     let mut all = [first, pairs(&good)].concat();
     all.sort();

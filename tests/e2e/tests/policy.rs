@@ -136,7 +136,7 @@ fn forbidden() -> Vec<(&'static str, &'static str, String, Vec<&'static str>)> {
         ),
         (
             "backups.gobackup.io",
-            "family",
+            "archived",
             format!(
                 "apiVersion: gobackup.io/v1
 kind: Database
@@ -150,7 +150,7 @@ spec: {{type: local, config: {{path: /b}}, volume: {NODE}}}
 ---
 apiVersion: gobackup.io/v1
 kind: Backup
-metadata: {{name: family}}
+metadata: {{name: archived}}
 spec:
   databaseRefs: [{{name: main}}]
   storageRefs: [{{name: disk}}]

@@ -2,8 +2,8 @@
 //! restricted pods alone.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+use e2e::backup_kind;
 use e2e::database::{BACKUP_PASSWORD, BACKUP_USER, HOST, ROOT_PASSWORD, database};
-use e2e::family;
 use e2e::servers::servers;
 use e2e::wait::unix_seconds;
 use e2e::{Namespace, cluster, wait_for};
@@ -49,11 +49,11 @@ fn a_dump_is_stored_on_a_storage_restored_and_pruned_there() {
         &[("username", BACKUP_USER), ("password", BACKUP_PASSWORD)],
     );
     ns.secret("root", &[("username", "root"), ("password", ROOT_PASSWORD)]);
-    family::credentials(&ns);
+    backup_kind::credentials(&ns);
     let path = format!("mysql/{}", unix_seconds());
     for (storage, manifest) in [
-        ("bucket", family::bucket(&path)),
-        ("dav", family::dav(&path)),
+        ("bucket", backup_kind::bucket(&path)),
+        ("dav", backup_kind::dav(&path)),
     ] {
         ns.apply(&backup(storage, storage));
         let missing = told(&ns, storage, "ReferencesResolved", "False", "NotFound");

@@ -107,7 +107,7 @@ const TWELVE: [(&str, &str, &str, &str); 12] = [
 ];
 
 /// Objects of gobackup.io that lack something: manifest, and what is said of each.
-const FAMILY: [(&str, &[&str]); 4] = [
+const GOBACKUP_KINDS: [(&str, &[&str]); 4] = [
     (
         "apiVersion: gobackup.io/v1
 kind: Storage
@@ -115,7 +115,7 @@ metadata: {name: disk}
 spec: {type: local, config: {path: /backups}}
 ",
         &[
-            "Storage disk: spec.volume: is not set: the archive would be written into the pod and die with it; set a volume on the Storage, or mount one over its path in the Backup's spec.job",
+            "Storage disk: spec.volume: is not set: the archive would be written into the pod and deleted with it; set a volume on the Storage, or mount one over its path in the Backup's spec.job",
         ],
     ),
     (
@@ -125,7 +125,7 @@ metadata: {name: cloud}
 spec: {bucket: b, accessKeyID: k}
 ",
         &[
-            "S3 cloud: spec: has one of accessKeyID and secretAccessKey; set both, or none for the pod's own identity",
+            "S3 cloud: spec: has one of accessKeyID and secretAccessKey; set both, or neither to use the pod's own identity",
         ],
     ),
     (
@@ -135,7 +135,7 @@ metadata: {name: old}
 spec: {username: u, tables: []}
 ",
         &[
-            "PostgreSQL old: spec.host: is not set; name the server's host (a pod of its own never finds it at localhost)",
+            "PostgreSQL old: spec.host: is not set; name the server's host (localhost is the backup's own pod)",
             "PostgreSQL old: spec.database: is not set; name a database, or write a Database of type postgresql with all_databases: true",
         ],
     ),
@@ -149,14 +149,14 @@ spec:
   compressWith: {type: rar}
 ",
         &[
-            "spec.compressWith.type: \"rar\" is no compression; use tgz, zst, xz, bz2 or another of gobackup's types, or tar for none",
+            "spec.compressWith.type: unknown compression \"rar\"; use tgz, zst, xz, bz2 or another of gobackup's types, or tar for none",
         ],
     ),
 ];
 
 /// The condition of the Backup says what admission said of it and its parts.
-fn family_ends_as_condition(ns: &Namespace) {
-    let sentences = || FAMILY.iter().flat_map(|(_, sentences)| *sentences);
+fn gobackup_ends_as_condition(ns: &Namespace) {
+    let sentences = || GOBACKUP_KINDS.iter().flat_map(|(_, sentences)| *sentences);
     wait_for("the condition says all of it", 60, || {
         let backup = ns.get(&["backups.gobackup.io", "all"])?;
         let conditions = backup["status"]["conditions"].as_array()?.clone();
@@ -266,11 +266,11 @@ fn without_webhooks_the_same_twelve_end_as_conditions() {
             "{name}: {message}"
         );
     }
-    for (manifest, _) in FAMILY {
+    for (manifest, _) in GOBACKUP_KINDS {
         let output = ns.try_apply(manifest).ok();
         assert!(!output.stderr.contains("Warning"), "{}", output.stderr);
     }
-    family_ends_as_condition(&ns);
+    gobackup_ends_as_condition(&ns);
     drop(off);
     let rolled_out = [
         "-n",
@@ -293,23 +293,23 @@ fn without_webhooks_the_same_twelve_end_as_conditions() {
 }
 
 #[test]
-fn the_family_is_warned_of_and_never_refused_and_a_wrong_restore_is_refused() {
+fn gobackup_kinds_are_warned_of_and_never_refused_and_a_wrong_restore_is_refused() {
     let _alone = alone();
-    let ns = cluster().namespace("e2e-webhook-family");
+    let ns = cluster().namespace("e2e-webhook-gobackup");
     served(&ns);
-    for (manifest, sentences) in FAMILY {
+    for (manifest, sentences) in GOBACKUP_KINDS {
         let output = ns.try_apply(manifest).ok();
         println!("{}", output.stderr.trim_end());
         let said: Vec<&str> = output.stderr.lines().collect();
         let wanted: Vec<String> = sentences.iter().map(|s| format!("Warning: {s}")).collect();
         assert_eq!(said, wanted);
     }
-    family_ends_as_condition(&ns);
+    gobackup_ends_as_condition(&ns);
     // What is put right is silent.
     let disk = "{type: local, config: {path: /backups}, volume: {nfs: {server: s, path: /}}}";
     let output = ns
         .try_apply(
-            &FAMILY[0]
+            &GOBACKUP_KINDS[0]
                 .0
                 .replace("{type: local, config: {path: /backups}}", disk),
         )

@@ -53,7 +53,7 @@ fn what_an_object_lacks_is_a_warning_with_the_remedy() {
                 ("spec.schedule: ", "use numbers 0-59"),
                 ("spec.storageRefs: names no Storage", "add one as {name: …}"),
                 (
-                    "spec.compressWith.type: \"rar\" is no compression",
+                    "spec.compressWith.type: unknown compression \"rar\"",
                     "use tgz",
                 ),
             ],
@@ -90,7 +90,7 @@ fn what_an_object_lacks_is_a_warning_with_the_remedy() {
             "Database",
             json!({"spec": {"type": "oracle", "config": {}}}),
             vec![(
-                "Database shop: spec.type: \"oracle\" is no database type",
+                "Database shop: spec.type: unknown database type \"oracle\"",
                 "use postgresql",
             )],
         ),
@@ -116,7 +116,10 @@ fn what_an_object_lacks_is_a_warning_with_the_remedy() {
             "gobackup.io",
             "Storage",
             json!({}),
-            vec![("Storage shop: spec.type: \"\" is no storage type", "use s3")],
+            vec![(
+                "Storage shop: spec.type: unknown storage type \"\"",
+                "use s3",
+            )],
         ),
         (
             "storage.gobackup.io",
