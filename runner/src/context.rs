@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crds::report::exit;
+use crds::report::Reason;
 
 use crate::cancel::{self, Cancel, Cause};
 use crate::clock::{Clock, duration};
@@ -82,15 +82,14 @@ impl Context {
             .unwrap_or_else(|| cancel::left_behind(self.settings.action, restore, phase, &stored));
         match cause {
             Cause::Timeout => Failure::new(
-                exit::TIMEOUT,
-                "Timeout",
+                Reason::Timeout,
                 format!(
                     "timeout: not finished within {} (phase {phase}); {left}; look for locks and a slow network or volume, or raise TIMEOUT (activeDeadlineSeconds)",
                     duration(self.settings.timeout.unwrap_or_default())
                 ),
             ),
-            Cause::Terminated => Failure::other(
-                "Terminated",
+            Cause::Terminated => Failure::new(
+                Reason::Terminated,
                 format!(
                     "the pod was asked to end (SIGTERM) in phase {phase}: it was deleted, evicted or preempted; {left}"
                 ),

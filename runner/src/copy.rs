@@ -2,6 +2,7 @@
 //! there it runs in another image, which has the clients of a database and need not have anything
 //! else: it is linked statically.
 
+use crds::report::Reason;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -39,8 +40,8 @@ pub fn run(directory: &Path) -> Result<(), Failure> {
 /// Copies a file under another name first: a start that was killed leaves nothing half.
 fn place(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
     let failed = |e: io::Error| {
-        Failure::other(
-            "CopyFailed",
+        Failure::new(
+            Reason::CopyFailed,
             format!(
                 "the runner can't be copied to {}: {e}; look at the space of the node's disk, and at podSecurityContext",
                 to.display()
@@ -101,7 +102,10 @@ mod tests {
     #[test]
     fn what_can_not_be_written_is_named_with_a_remedy() {
         let failure = run(Path::new("/nonexistent")).unwrap_err();
-        assert_eq!((failure.exit_code, failure.reason), (1, "CopyFailed"));
+        assert_eq!(
+            (failure.exit_code, failure.reason.as_str()),
+            (1, "CopyFailed")
+        );
         assert!(
             failure.message.contains("/nonexistent/backup-runner")
                 && failure.message.contains("space"),

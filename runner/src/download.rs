@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crds::download::{HOLD, Header, SEND, Trailer};
 use crds::parts::CompressionType;
-use crds::report::exit;
+use crds::report::{Reason, exit};
 use sha2::{Digest, Sha256};
 
 use crate::backup;
@@ -97,8 +97,8 @@ pub async fn serve(context: Arc<Context>, asked: Result<Asked, Failure>) -> i32 
                 artefact(&inner, &send, &mut io::stdout())
             });
             task.await.unwrap_or_else(|_| {
-                Err(Failure::other(
-                    "InternalError",
+                Err(Failure::new(
+                    Reason::InternalError,
                     "the runner failed unexpectedly: report it",
                 ))
             })
@@ -118,7 +118,12 @@ pub async fn serve(context: Arc<Context>, asked: Result<Asked, Failure>) -> i32 
 
 async fn hold() -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
-    let none = |e| Failure::other("SignalsFailed", format!("signals can't be received: {e}"));
+    let none = |e| {
+        Failure::new(
+            Reason::SignalsFailed,
+            format!("signals can't be received: {e}"),
+        )
+    };
     let mut term = signal(SignalKind::terminate()).map_err(none)?;
     term.recv().await;
     Ok(())
@@ -161,8 +166,8 @@ fn dump<'a>(context: &'a Context, send: &Wanted) -> Result<(Header, Open<'a>), F
             return artefacts::open(context, store.as_ref(), &manifest);
         }
         store.open(&manifest.key)?.ok_or_else(|| {
-            Failure::store(
-                "ArtefactNotFound",
+            Failure::new(
+                Reason::ArtefactNotFound,
                 format!("{} is gone from the store", manifest.key),
             )
         })
@@ -203,8 +208,8 @@ fn bytes(reader: &mut dyn Read, header: &Header, out: &mut impl Write) -> Result
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => {
                 return Err(e.downcast::<Failure>().unwrap_or_else(|e| {
-                    Failure::verification(
-                        "NotReadable",
+                    Failure::new(
+                        Reason::NotReadable,
                         format!("{} can't be read: {e}", header.key),
                     )
                 }));
@@ -228,8 +233,8 @@ fn bytes(reader: &mut dyn Read, header: &Header, out: &mut impl Write) -> Result
 }
 
 fn differs(header: &Header, read: &str) -> Failure {
-    Failure::verification(
-        "ReadBackDiffers",
+    Failure::new(
+        Reason::ReadBackDiffers,
         format!(
             "{} is not what its manifest says: {} bytes with SHA-256 {} are expected, {read} were read; use another artefact, and check the store's health",
             header.key, header.length, header.sha256
@@ -239,7 +244,7 @@ fn differs(header: &Header, read: &str) -> Failure {
 
 fn line(out: &mut impl Write, value: &impl serde::Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_vec(value)
-        .map_err(|e| Failure::other("InternalError", format!("download: {e}")))?;
+        .map_err(|e| Failure::new(Reason::InternalError, format!("download: {e}")))?;
     text.push(b'\n');
     out.write_all(&text)
         .and_then(|()| out.flush())
@@ -247,7 +252,7 @@ fn line(out: &mut impl Write, value: &impl serde::Serialize) -> Result<(), Failu
 }
 
 fn gone(error: io::Error) -> Failure {
-    Failure::other("ReaderGone", format!("the reader went away: {error}"))
+    Failure::new(Reason::ReaderGone, format!("the reader went away: {error}"))
 }
 
 #[cfg(test)]

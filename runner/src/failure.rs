@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crds::report::exit;
+use crds::report::Reason;
 
 /// True if the file system of `path`, or of the nearest directory above it that exists, has bytes but
 /// no inodes left.
@@ -16,17 +16,26 @@ pub fn no_inodes(path: &Path) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// One of [`exit`].
+    /// One of [`crds::report::exit`].
     pub exit_code: i32,
-    /// CamelCase, machine-read.
-    pub reason: &'static str,
+    /// Why, for programs.
+    pub reason: Reason,
     /// Cause and remedy, free of secrets.
     pub message: String,
 }
 
 impl Failure {
-    /// A failure with its own exit code.
-    pub fn new(exit_code: i32, reason: &'static str, message: impl Into<String>) -> Self {
+    /// A failure with the usual exit code of its reason.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self::at(reason.exit_code(), reason, message)
+    }
+
+    /// A failure of a reason that has several exit codes: `exit_code` is one of them.
+    pub fn at(exit_code: i32, reason: Reason, message: impl Into<String>) -> Self {
+        debug_assert!(
+            reason.exit_codes().contains(&exit_code),
+            "{reason} has no exit code {exit_code}"
+        );
         Self {
             exit_code,
             reason,
@@ -34,62 +43,14 @@ impl Failure {
         }
     }
 
-    /// True if it says that what was to be used can't be connected to, or does not let this user in: not
-    /// what went wrong afterwards.
-    pub fn is_unreachable(&self) -> bool {
-        matches!(
-            self.reason,
-            "AccessDenied"
-                | "AccountLocked"
-                | "SourceStalled"
-                | "PermissionDenied"
-                | "PasswordExpired"
-                | "AuthPluginMissing"
-                | "TooManyConnections"
-                | "UnknownHost"
-                | "HostNotFound"
-                | "ConnectTimeout"
-                | "ConnectionRefused"
-                | "ConnectionFailed"
-                | "ConnectionLost"
-                | "TlsFailed"
-                | "HostKeyChanged"
-                | "UnknownDatabase"
-                | "NotFound"
-                | "DestinationNotFound"
-                | "StoreUnreachable"
-        )
-    }
-
     /// Wrong settings: a retry can't help.
     pub fn settings(message: impl Into<String>) -> Self {
-        Self::new(exit::SETTINGS, "InvalidSettings", message)
-    }
-
-    /// The database refused, vanished or sent an incomplete dump.
-    pub fn source(reason: &'static str, message: impl Into<String>) -> Self {
-        Self::new(exit::SOURCE, reason, message)
-    }
-
-    /// The store refused or is full.
-    pub fn store(reason: &'static str, message: impl Into<String>) -> Self {
-        Self::new(exit::STORE, reason, message)
-    }
-
-    /// What was read back differs from what was sent.
-    pub fn verification(reason: &'static str, message: impl Into<String>) -> Self {
-        Self::new(exit::VERIFICATION, reason, message)
-    }
-
-    /// A failure without a code of its own.
-    pub fn other(reason: &'static str, message: impl Into<String>) -> Self {
-        Self::new(exit::FAILED, reason, message)
+        Self::new(Reason::InvalidSettings, message)
     }
 
     /// A target that is not free: a restore into it needs consent.
-    pub fn occupied(reason: &'static str, text: &str) -> Self {
+    pub fn occupied(reason: Reason, text: &str) -> Self {
         Self::new(
-            exit::SETTINGS,
             reason,
             format!("{text}; to go on nevertheless, set overwrite"),
         )

@@ -76,7 +76,7 @@ fn copy(directory: &str) -> ExitCode {
     let Err(failure) = runner::copy::run(directory.as_ref()) else {
         return ExitCode::SUCCESS;
     };
-    tracing::error!(reason = failure.reason, "{}", failure.message);
+    tracing::error!(reason = failure.reason.as_str(), "{}", failure.message);
     let _ = std::fs::write(termination_log(&environment()), &failure.message);
     ExitCode::FAILURE
 }

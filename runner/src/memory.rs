@@ -1,5 +1,6 @@
 //! Files with secrets in them, which lie on memory alone.
 
+use crds::report::Reason;
 use std::path::PathBuf;
 
 use crate::failure::Failure;
@@ -43,8 +44,8 @@ pub fn private_file(directory: PathBuf, name: &str, content: &str) -> Result<Pri
         .open(&guard.path)
         .and_then(|mut file| file.write_all(content.as_bytes()))
         .map_err(|e| {
-            Failure::other(
-                "ScratchFailed",
+            Failure::new(
+                Reason::ScratchFailed,
                 format!(
                     "writing the client's password file in {} failed: {e}",
                     directory.display()

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crds::report::{Endpoint, EndpointKind, Report};
+use crds::report::{Endpoint, EndpointKind, Reason, Report};
 
 use crate::clock::Clock;
 use crate::failure::Failure;
@@ -106,7 +106,7 @@ impl Reporter {
     pub fn endpoint(&self, kind: EndpointKind, name: &str, outcome: Result<(), &Failure>) {
         let (reason, message) = match outcome {
             Ok(()) => (String::new(), String::new()),
-            Err(e) => (e.reason.to_owned(), self.scrub.clean(&e.message)),
+            Err(e) => (e.reason.as_str().to_owned(), self.scrub.clean(&e.message)),
         };
         let endpoint = Endpoint {
             kind,
@@ -159,12 +159,12 @@ impl Reporter {
                 Ok(()) => {
                     r.exit_code = Some(crds::report::exit::OK);
                     if r.reason.is_empty() {
-                        "Completed".clone_into(&mut r.reason);
+                        Reason::Completed.as_str().clone_into(&mut r.reason);
                     }
                 }
                 Err(failure) => {
                     r.exit_code = Some(failure.exit_code);
-                    failure.reason.clone_into(&mut r.reason);
+                    failure.reason.as_str().clone_into(&mut r.reason);
                     r.message = self.scrub.clean(&failure.message);
                 }
             }

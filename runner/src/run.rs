@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crds::report::exit;
+use crds::report::{Reason, exit};
 use crds::request::Action;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -31,7 +31,7 @@ pub async fn supervise(context: Arc<Context>) -> i32 {
     match &outcome {
         Ok(()) => tracing::info!("the run is good"),
         Err(failure) => tracing::error!(
-            reason = failure.reason,
+            reason = failure.reason.as_str(),
             exitCode = failure.exit_code,
             "{}",
             context.reporter.words(&failure.message)
@@ -50,8 +50,8 @@ async fn work(context: &Arc<Context>) -> Result<(), Failure> {
     ) {
         (Ok(term), Ok(int)) => (term, int),
         (Err(e), _) | (_, Err(e)) => {
-            return Err(Failure::other(
-                "SignalsFailed",
+            return Err(Failure::new(
+                Reason::SignalsFailed,
                 format!("signals can't be received: {e}"),
             ));
         }
@@ -102,8 +102,8 @@ fn overridden(
 
 fn flatten(ended: Result<Result<(), Failure>, tokio::task::JoinError>) -> Result<(), Failure> {
     ended.unwrap_or_else(|_| {
-        Err(Failure::other(
-            "InternalError",
+        Err(Failure::new(
+            Reason::InternalError,
             "the runner failed unexpectedly: report it with this log",
         ))
     })

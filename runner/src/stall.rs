@@ -1,6 +1,7 @@
 //! A client whose server sends nothing any more: it is ended after a while, so that the run fails with
 //! words in place of waiting without end.
 
+use crds::report::Reason;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -187,8 +188,8 @@ pub fn size(path: &Path) -> u64 {
 
 /// What is said of a client that a guard ended.
 pub fn explain(client: &str, place: &str, limit: Duration) -> Failure {
-    Failure::source(
-        "SourceStalled",
+    Failure::new(
+        Reason::SourceStalled,
         format!(
             "the database at {place} sent nothing for {}: look there for locks, a full disk and a server that hangs, and at the network in between; if it needs longer, set IDLE_TIMEOUT (a Go duration, 0 for no limit); {client} was ended",
             duration(limit)

@@ -175,7 +175,7 @@ reasons! {
     /// The object is in an archive class of the store. Bring it back first.
     ArchiveClass: STORE;
     /// There is no space left. Free some, or raise the quota or limit that the message names.
-    NoSpace: STORE, SOURCE;
+    NoSpace: STORE, SOURCE, FAILED;
     /// The file system can't hold a file of this size. Store on another one, or compress.
     FileTooLarge: STORE;
     /// The user or key may not do this. Grant what the message names.

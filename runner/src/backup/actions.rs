@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use crds::report::EndpointKind;
+use crds::report::{EndpointKind, Reason};
 use crds::run::{Artefact, Verification};
 
 use crate::backup::found::{Found, artefact, choose, identity, whole_reader};
@@ -215,7 +215,10 @@ fn whole(context: &Context, backup: &BackupSettings, found: &Found) -> Result<St
 fn contents(record: &Record, tar: Box<dyn Read + Send>) -> Result<usize, Failure> {
     let key = &record.key;
     let broken = |e: &dyn std::fmt::Display| {
-        Failure::verification("ArchiveDamaged", format!("{key} can't be unpacked: {e}"))
+        Failure::new(
+            Reason::ArchiveDamaged,
+            format!("{key} can't be unpacked: {e}"),
+        )
     };
     let mut expected: BTreeMap<&str, (u64, &str)> = record
         .files
@@ -342,8 +345,8 @@ fn probe_storage(context: &Context, target: &Target) -> Result<(), Failure> {
     if read? {
         return Ok(());
     }
-    Err(Failure::store(
-        "NotReadBack",
+    Err(Failure::new(
+        Reason::NotReadBack,
         format!(
             "a small object written to {} was not there afterwards",
             target.store.describe()

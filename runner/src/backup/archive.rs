@@ -1,5 +1,6 @@
 //! The tar, as gobackup lays it out: `<model>/<type>/<database>/…`, directories 0750.
 
+use crds::report::Reason;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +33,10 @@ pub(crate) fn write(
     };
     let failed = |e: io::Error| {
         e.downcast::<Failure>().unwrap_or_else(|e| {
-            Failure::other("ArchiveFailed", format!("making the archive failed: {e}"))
+            Failure::new(
+                Reason::ArchiveFailed,
+                format!("making the archive failed: {e}"),
+            )
         })
     };
     let salt = salt().map_err(failed)?;

@@ -1,6 +1,7 @@
 //! Compression and encryption of the archive as one stack of writers. What no library writes
 //! goes through its own program as a filter.
 
+use crds::report::Reason;
 use std::io::{self, Read, Write};
 use std::process::ChildStdin;
 use std::thread::JoinHandle;
@@ -226,8 +227,8 @@ impl<S: Write + Send + 'static> Filter<S> {
         let mut running = Program::new(Program::find(context, name)?, args).start(context, true)?;
         let stdin = running.stdin.take();
         let Some(mut stdout) = running.stdout.take() else {
-            return Err(Failure::other(
-                "ClientNotStarted",
+            return Err(Failure::new(
+                Reason::ClientNotStarted,
                 format!("{name} has no output"),
             ));
         };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crds::download::Header;
-use crds::report::exit;
+use crds::report::{Reason, exit};
 use sha2::{Digest, Sha256};
 
 use crate::backup::found::{self, Found};
@@ -45,7 +45,7 @@ pub(crate) fn choose(
                 };
                 best = found.into_iter().find(newer).or(best);
             }
-            Err(e) if e.reason == "ArtefactNotFound" => {
+            Err(e) if e.reason == Reason::ArtefactNotFound => {
                 absent.get_or_insert(e);
             }
             Err(e) => lost.push(Failure {
@@ -244,8 +244,8 @@ impl Witness {
     fn settle(&mut self, key: &str, expected: &Stored) -> Result<(), Failure> {
         io::copy(self, &mut io::sink()).map_err(|e| {
             e.downcast::<Failure>().unwrap_or_else(|e| {
-                Failure::store(
-                    "NotReadBack",
+                Failure::new(
+                    Reason::NotReadBack,
                     format!("{key} can't be read to its end: {e}"),
                 )
             })
@@ -255,8 +255,8 @@ impl Witness {
         if seen.bytes == expected.bytes && sha256 == expected.sha256 {
             return Ok(());
         }
-        Err(Failure::verification(
-            "ReadBackDiffers",
+        Err(Failure::new(
+            Reason::ReadBackDiffers,
             format!(
                 "{key} is not what was stored: {} bytes with SHA-256 {} are on record, {} with {sha256} were read; use another archive or another storage that has it, and check the store's health",
                 expected.bytes, expected.sha256, seen.bytes

@@ -1,5 +1,6 @@
 //! The archives of a Backup that are meant, each on a storage that has it, and their bytes.
 
+use crds::report::Reason;
 use std::io::Read;
 
 use crds::run::Artefact;
@@ -79,8 +80,8 @@ pub(crate) fn choose(
     meant.retain(|f| Some(&f.record.run) == newest.as_ref());
     if meant.is_empty() {
         let names: Vec<&str> = targets.iter().map(|t| t.name.as_str()).collect();
-        return Err(Failure::store(
-            "ArtefactNotFound",
+        return Err(Failure::new(
+            Reason::ArtefactNotFound,
             format!(
                 "no archive of this Backup that fits is on {}: list what is stored: kubectl backup list",
                 names.join(", ")
@@ -91,8 +92,8 @@ pub(crate) fn choose(
 }
 
 fn gone(found: &Found) -> Failure {
-    Failure::verification(
-        "ArtefactGone",
+    Failure::new(
+        Reason::ArtefactGone,
         format!(
             "{} has a record but is not there: something else removed it",
             found.record.key

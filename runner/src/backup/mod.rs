@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use crds::plan::Database;
-use crds::report::EndpointKind;
+use crds::report::{EndpointKind, Reason};
 use crds::request::Action;
 use crds::run::Artefact;
 use secrecy::SecretString;
@@ -121,15 +121,15 @@ fn dump_one(
     );
     if let Some(text) = &database.before_script {
         hooks::run(context, text).map_err(|e| {
-            Failure::source(
-                "ScriptFailed",
+            Failure::new(
+                Reason::ScriptFailed,
                 format!("before_script of Database {}: {e}", database.name),
             )
         })?;
     }
     let members = database::dump(context, &backup.plan.model, database, work);
     let reached = members.as_ref().map(|_| ());
-    if reached.is_ok() || reached.is_err_and(Failure::is_unreachable) {
+    if reached.is_ok() || reached.is_err_and(|e| e.reason.is_unreachable()) {
         context
             .reporter
             .endpoint(EndpointKind::Database, &database.name, reached);
@@ -202,8 +202,8 @@ impl WorkDir {
     fn new(root: &Path, nonce: &str) -> Result<Self, Failure> {
         let path = root.join(format!("run-{nonce}"));
         std::fs::create_dir_all(&path).map_err(|e| {
-            Failure::other(
-                "WorkdirFailed",
+            Failure::new(
+                Reason::WorkdirFailed,
                 format!(
                     "the work directory {} can't be made: {e}; it needs a writable volume",
                     path.display()

@@ -1,5 +1,6 @@
 //! An archive's bytes back to its files: decrypted, decompressed, and read as the tar it is.
 
+use crds::report::Reason;
 use std::io::{self, Read};
 
 use aes::cipher::{BlockDecryptMut, KeyIvInit};
@@ -61,8 +62,8 @@ pub(crate) fn tar(
         )));
     };
     let unreadable = |e: &dyn std::fmt::Display| {
-        Failure::verification(
-            "NotDecryptable",
+        Failure::new(
+            Reason::NotDecryptable,
             format!("{name} can't be opened: {e}; check the key it was encrypted with"),
         )
     };

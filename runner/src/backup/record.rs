@@ -1,6 +1,7 @@
 //! Names of archives, and the record beside them that says whose they are. gobackup's own state
 //! file is read, so that what it stored is pruned as it would have been.
 
+use crds::report::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
@@ -223,8 +224,8 @@ pub(crate) fn record(
     };
     let written = |record: &Record| {
         serde_json::to_vec(record).map_err(|e| {
-            Failure::other(
-                "ManifestFailed",
+            Failure::new(
+                Reason::ManifestFailed,
                 format!("the record can't be written: {e}"),
             )
         })
@@ -268,8 +269,8 @@ pub(crate) fn remove(store: &dyn Store, at: &str, record: &Record) {
 /// As [`record`].
 pub(crate) fn put(context: &Context, target: &Target, record: &Record) -> Result<(), Failure> {
     let text = serde_json::to_vec(record).map_err(|e| {
-        Failure::other(
-            "ManifestFailed",
+        Failure::new(
+            Reason::ManifestFailed,
             format!("the record can't be written: {e}"),
         )
     })?;
@@ -475,6 +476,6 @@ pub(crate) fn read<T: serde::de::DeserializeOwned>(
     reader
         .take(LARGEST)
         .read_to_end(&mut text)
-        .map_err(|e| Failure::store("NotReadBack", format!("{key} can't be read: {e}")))?;
+        .map_err(|e| Failure::new(Reason::NotReadBack, format!("{key} can't be read: {e}")))?;
     Ok(serde_json::from_slice(&text).ok())
 }

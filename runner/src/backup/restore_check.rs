@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use crds::gobackup::verify::unproven;
 use crds::plan::Engine;
-use crds::report::exit;
+use crds::report::{Reason, exit};
 use sha2::{Digest, Sha256};
 
 use crate::backup::found::Found;
@@ -93,8 +93,9 @@ pub(crate) fn verify(
 /// where they are not, that is told before this.
 fn locked(key: &str, failure: Failure) -> Failure {
     let sealed = open::codec_of(key).is_some_and(|(_, openssl, age)| openssl || age);
-    let unopened = failure.reason == "NotDecryptable"
-        || failure.reason == "ArchiveDamaged" && failure.message.contains("can't be unpacked");
+    let unopened = failure.reason == Reason::NotDecryptable
+        || failure.reason == Reason::ArchiveDamaged
+            && failure.message.contains("can't be unpacked");
     if sealed && unopened {
         return not_verified(format!(
             "{}: its stored bytes are those of its record, so check the key: encodeWith and spec.job.decryption as they were when it was made",
@@ -200,8 +201,8 @@ fn keep(
     context.check()?;
     written.and_then(|()| into.finish()).map_err(full)?;
     if hex(&hash.finalize()) != record.sha256 {
-        return Err(Failure::verification(
-            "ArchiveDamaged",
+        return Err(Failure::new(
+            Reason::ArchiveDamaged,
             format!("{} is not the file that was dumped", record.path),
         ));
     }
@@ -242,7 +243,7 @@ mod tests {
 
     #[test]
     fn t8_a_key_that_does_not_fit_is_no_damage() {
-        let broken = |reason, text: &str| Failure::verification(reason, text);
+        let broken = |reason, text: &str| Failure::at(exit::VERIFICATION, reason, text);
         for (key, reason, text, expected) in [
             (
                 "a.tar.gz.enc",
@@ -270,7 +271,7 @@ mod tests {
             ),
             ("a.tar.gz.enc", "ReadBackDiffers", "a", "ReadBackDiffers"),
         ] {
-            let found = locked(key, broken(reason, text));
+            let found = locked(key, broken(Reason::parse(reason).unwrap(), text));
             assert_eq!(found.reason, expected, "{key} {reason}");
         }
     }

@@ -1,6 +1,7 @@
 //! A run that is tried again: what an earlier attempt of it stored is neither dumped nor stored
 //! twice. A storage that lacks it gets it from one that has it, byte by byte.
 
+use crds::report::Reason;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -180,8 +181,8 @@ fn copy(
         };
         let mut upload = target.store.begin(&part)?;
         let mut reader = source.on.store.open(&old)?.ok_or_else(|| {
-            Failure::store(
-                "ArtefactNotFound",
+            Failure::new(
+                Reason::ArtefactNotFound,
                 format!("{old} is gone from storage {}", source.on.name),
             )
         })?;
@@ -195,7 +196,7 @@ fn copy(
                     let said = format!("reading {old} from storage {} failed: {e}", source.on.name);
                     return Err(e
                         .downcast::<Failure>()
-                        .unwrap_or_else(|_| Failure::store("StoreFailed", said)));
+                        .unwrap_or_else(|_| Failure::new(Reason::StoreFailed, said)));
                 }
             };
             upload.write(&buffer[..n])?;
@@ -231,8 +232,8 @@ fn publish(
     for (n, (part, upload)) in parts.iter().zip(uploads).enumerate() {
         let done = upload.publish().and_then(|done| {
             done.then_some(()).ok_or_else(|| {
-                Failure::store(
-                    "AlreadyExists",
+                Failure::new(
+                    Reason::AlreadyExists,
                     format!(
                         "{} was made by another run meanwhile: it is left alone; run again",
                         part.key

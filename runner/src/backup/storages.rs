@@ -59,7 +59,7 @@ fn each(
     }
     for failure in &lost {
         tracing::error!(
-            reason = failure.reason,
+            reason = failure.reason.as_str(),
             "{}",
             context.scrub.clean(&failure.message)
         );

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Weak};
 
 use crds::plan::Split;
-use crds::report::EndpointKind;
+use crds::report::{EndpointKind, Reason};
 use sha2::{Digest, Sha256};
 
 use crate::backup::record::{self, Archive, PartRecord};
@@ -48,7 +48,7 @@ impl Lane {
     fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
         match self.parts.last_mut() {
             Some((_, upload)) => upload.write(data),
-            None => Err(Failure::store("StoreFailed", "the upload is closed")),
+            None => Err(Failure::new(Reason::StoreFailed, "the upload is closed")),
         }
     }
 
@@ -83,8 +83,8 @@ impl Lane {
         for (key, upload) in &mut self.parts {
             let done = upload.publish().and_then(|done| {
                 done.then_some(()).ok_or_else(|| {
-                    Failure::store(
-                        "AlreadyExists",
+                    Failure::new(
+                        Reason::AlreadyExists,
                         format!(
                             "{key} was made by another run meanwhile: it is left alone; run again"
                         ),
@@ -167,14 +167,14 @@ impl Tee {
     fn lost(&mut self, name: &str, failure: Failure) {
         tracing::error!(
             storage = name,
-            reason = failure.reason,
+            reason = failure.reason.as_str(),
             "the storage failed"
         );
         let failure = Failure {
             message: format!("Storage {name}: {}", failure.message),
             ..failure
         };
-        if failure.is_unreachable() {
+        if failure.reason.is_unreachable() {
             self.reporter
                 .endpoint(EndpointKind::Storage, name, Err(&failure));
         }
@@ -305,8 +305,8 @@ fn deliver(
     })?;
     if !stands(&lane, parts) {
         let _ = store.remove(&at);
-        return Err(Failure::verification(
-            "ReadBackDiffers",
+        return Err(Failure::new(
+            Reason::ReadBackDiffers,
             format!(
                 "{} is not there any more as it was read back: something else writes to {}; run again",
                 lane.key,
@@ -389,8 +389,8 @@ fn claim_first(
         }
         last = key;
     }
-    Err(Failure::store(
-        "AlreadyExists",
+    Err(Failure::new(
+        Reason::AlreadyExists,
         format!("{last} exists: run again"),
     ))
 }

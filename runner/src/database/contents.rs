@@ -1,6 +1,7 @@
 //! What an SQL dump holds: written into the archive's record while it is made, and compared with
 //! what a restore of it holds.
 
+use crds::report::Reason;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
@@ -103,8 +104,8 @@ pub(crate) fn differs(what: &str, differences: &[String]) -> Failure {
         more => format!("; and {more} more"),
     };
     let shown = differences[..shown].join("; ");
-    Failure::verification(
-        "RestoreDiffers",
+    Failure::new(
+        Reason::RestoreDiffers,
         format!("a restore of {what} differs: {shown}{more}"),
     )
 }

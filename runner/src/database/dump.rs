@@ -1,5 +1,6 @@
 //! One dump of a Database under way: what all types of databases need for it.
 
+use crds::report::Reason;
 use std::io::Read;
 use std::path::Path;
 
@@ -71,11 +72,11 @@ impl DumpJob<'_> {
 /// The failure of a dump that is not what it has to be.
 pub(crate) fn incomplete(client: &str, what: &str, flaw: Flaw) -> Failure {
     match flaw {
-        Flaw::Broken(flaw) => Failure::source(
-            "IncompleteDump",
+        Flaw::Broken(flaw) => Failure::new(
+            Reason::IncompleteDump,
             format!("{client} ended well but {what} {flaw}: it is not kept; run again"),
         ),
-        Flaw::Io(e) => Failure::other("WorkdirFailed", format!("reading {what} failed: {e}")),
+        Flaw::Io(e) => Failure::new(Reason::WorkdirFailed, format!("reading {what} failed: {e}")),
     }
 }
 
@@ -94,8 +95,8 @@ pub(crate) fn tree(
     whole: Whole,
 ) -> Result<Vec<Member>, Failure> {
     let failed = |e: std::io::Error| {
-        Failure::other(
-            "WorkdirFailed",
+        Failure::new(
+            Reason::WorkdirFailed,
             format!("reading {} failed: {e}", root.display()),
         )
     };

@@ -19,6 +19,7 @@ pub mod scratch;
 pub mod server_identity;
 pub mod spool;
 
+use crds::report::{Reason, exit};
 use std::path::Path;
 
 use crds::plan::{Database, Engine};
@@ -101,14 +102,15 @@ fn port_answers(job: &DumpJob<'_>) -> Result<(), Failure> {
         _ => (text, d.port.unwrap_or(default)),
     };
     let failed = |reason, e: std::io::Error| {
-        Failure::source(
+        Failure::at(
+            exit::SOURCE,
             reason,
             format!("{host}:{port} does not answer: {e}; check config.host and config.port"),
         )
     };
     let addresses = (host, port)
         .to_socket_addrs()
-        .map_err(|e| failed("HostNotFound", e))?;
+        .map_err(|e| failed(Reason::HostNotFound, e))?;
     let mut last = std::io::Error::other("the name has no address");
     for address in addresses {
         match TcpStream::connect_timeout(&address, std::time::Duration::from_secs(10)) {
@@ -116,7 +118,7 @@ fn port_answers(job: &DumpJob<'_>) -> Result<(), Failure> {
             Err(e) => last = e,
         }
     }
-    Err(failed("ConnectionFailed", last))
+    Err(failed(Reason::ConnectionFailed, last))
 }
 
 /// Restores one dump into a scratch server of its type and compares; gives what was compared.

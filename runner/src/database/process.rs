@@ -1,6 +1,7 @@
 //! Child processes of a Backup's run: clients, filters and scripts, each in a process group that
 //! a cancelled run ends. Clients get an environment of their own that holds no secret.
 
+use crds::report::{Reason, exit};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -142,8 +143,8 @@ impl Program {
                     }
                     Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                     Err(e) => {
-                        return Err(Failure::source(
-                            "ClientFailed",
+                        return Err(Failure::new(
+                            Reason::ClientFailed,
                             format!("reading {} failed: {e}", self.name()),
                         ));
                     }
@@ -230,8 +231,9 @@ impl Running {
     pub(crate) fn wait(mut self) -> Result<Ended, Failure> {
         drop(self.stdin.take());
         let status = self.child.wait().map_err(|e| {
-            Failure::other(
-                "ClientFailed",
+            Failure::at(
+                exit::FAILED,
+                Reason::ClientFailed,
                 format!("waiting for {} failed: {e}", self.name),
             )
         })?;
@@ -292,7 +294,7 @@ pub(crate) fn explain(name: &str, ended: &Ended) -> Failure {
         "unauthorized",
     ]) {
         (
-            "AccessDenied",
+            Reason::AccessDenied,
             "check the user name and the password of the Database",
         )
     } else if says(&[
@@ -302,15 +304,15 @@ pub(crate) fn explain(name: &str, ended: &Ended) -> Failure {
         "no such host",
         "temporary failure in name resolution",
     ]) {
-        ("HostNotFound", "check config.host of the Database")
+        (Reason::HostNotFound, "check config.host of the Database")
     } else if says(&["row-level security policy"]) {
         (
-            "RowsHidden",
+            Reason::RowsHidden,
             "policies would hide rows from the user, so nothing is dumped: ALTER ROLE ... BYPASSRLS, or dump as a superuser or the tables' owner",
         )
     } else if says(&["does not exist", "unknown database"]) {
         (
-            "NotFound",
+            Reason::NotFound,
             "check config.database and config.tables of the Database",
         )
     } else if says(&[
@@ -323,33 +325,37 @@ pub(crate) fn explain(name: &str, ended: &Ended) -> Failure {
         "connection to server",
     ]) {
         (
-            "ConnectionFailed",
+            Reason::ConnectionFailed,
             "check config.host and config.port, that the server runs, and network policies",
         )
     } else if says(&["permission denied"]) {
-        ("PermissionDenied", "grant the user what the message names")
+        (
+            Reason::PermissionDenied,
+            "grant the user what the message names",
+        )
     } else if says(&[
         "server version mismatch",
         "aborting because of server version",
     ]) {
         (
-            "ClientTooOld",
+            Reason::ClientTooOld,
             "set spec.job.clientImage to an image with a client as new as the server",
         )
     } else if says(&["no space left"]) {
         (
-            "NoSpace",
+            Reason::NoSpace,
             "raise spec.job.workdirSizeLimit or free space on the node",
         )
     } else {
-        ("DumpFailed", "see its message")
+        (Reason::DumpFailed, "see its message")
     };
     let said = if said.is_empty() {
         "it said nothing".to_owned()
     } else {
         said
     };
-    Failure::source(
+    Failure::at(
+        exit::SOURCE,
         reason,
         format!(
             "{name} ended with {}: {said}: {remedy}",

@@ -1,5 +1,6 @@
 //! A restore of dumps into a server or onto a volume: what all types of databases need for it.
 
+use crds::report::Reason;
 use std::io::{self, Read};
 use std::sync::atomic::Ordering;
 
@@ -57,7 +58,10 @@ pub(crate) trait Dumps {
 /// Why the tar can't be read.
 pub(crate) fn damaged(key: &str, error: io::Error) -> Failure {
     error.downcast::<Failure>().unwrap_or_else(|e| {
-        Failure::verification("ArchiveDamaged", format!("{key} can't be unpacked: {e}"))
+        Failure::new(
+            Reason::ArchiveDamaged,
+            format!("{key} can't be unpacked: {e}"),
+        )
     })
 }
 
@@ -152,8 +156,8 @@ impl Job<'_> {
             if hashed.is(dump) {
                 return outcome;
             }
-            Err(Failure::verification(
-                "ArchiveDamaged",
+            Err(Failure::new(
+                Reason::ArchiveDamaged,
                 format!(
                     "{} in {} is not the file that was dumped",
                     dump.path,
@@ -199,7 +203,7 @@ impl Job<'_> {
     /// Ends a dry run.
     pub(crate) fn would(&self, what: &str) {
         self.context.reporter.update(|r| {
-            "WouldRestore".clone_into(&mut r.reason);
+            Reason::WouldRestore.as_str().clone_into(&mut r.reason);
             r.message = format!("would restore {what}");
         });
     }
@@ -207,7 +211,7 @@ impl Job<'_> {
     /// Ends a restore.
     pub(crate) fn done(&self, what: &str) {
         self.context.reporter.update(|r| {
-            "Restored".clone_into(&mut r.reason);
+            Reason::Restored.as_str().clone_into(&mut r.reason);
             r.message = format!("restored {what}");
         });
     }

@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read};
 use std::path::PathBuf;
 
 use crds::plan::{Database, Engine};
-use crds::report::exit;
+use crds::report::Reason;
 use secrecy::SecretString;
 
 use crate::context::Context;
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 pub(crate) const VOLUME: &str = "spec.job.verify.volume";
 
 pub(crate) fn not_verified(message: String) -> Failure {
-    Failure::new(exit::SETTINGS, "NotVerifiable", message)
+    Failure::new(Reason::NotVerifiable, message)
 }
 
 /// A dump that was taken out of the archive.
@@ -110,8 +110,8 @@ impl RestoreCheck<'_> {
 
     /// The dump itself is at fault.
     pub(crate) fn bad(&self, said: &str) -> Failure {
-        Failure::verification(
-            "NotRestorable",
+        Failure::new(
+            Reason::NotRestorable,
             format!(
                 "{} does not load into a scratch server: {said}",
                 self.what()

@@ -1,5 +1,6 @@
 //! A scratch server as a child: its words go into a file, and it ends with the value.
 
+use crds::report::Reason;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -44,8 +45,8 @@ impl Drop for Area {
 }
 
 pub(crate) fn no_room(path: &Path, error: &io::Error) -> Failure {
-    Failure::other(
-        "ScratchFailed",
+    Failure::new(
+        Reason::ScratchFailed,
         format!(
             "{} can't be written: {error}; give {VOLUME} more space",
             path.display()
@@ -121,8 +122,8 @@ impl Server {
             .process_group(0)
             .spawn()
             .map_err(|e| {
-                Failure::other(
-                    "ScratchFailed",
+                Failure::new(
+                    Reason::ScratchFailed,
                     format!("the scratch server can't be started: {e}"),
                 )
             })?;
@@ -148,8 +149,8 @@ impl Server {
                 return Ok(Started::Ended);
             }
             if Instant::now() > deadline {
-                return Err(Failure::other(
-                    "ScratchFailed",
+                return Err(Failure::new(
+                    Reason::ScratchFailed,
                     format!("the scratch server does not answer: {}", self.said(context)),
                 ));
             }

@@ -1,6 +1,7 @@
 //! A dump on its way into the archive: kept compressed in the work directory until its size is
 //! known.
 
+use crds::report::{Reason, exit};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -148,16 +149,17 @@ pub(crate) fn spool(
     let path = work.join(name.replace('/', "_"));
     let written = |e: io::Error| {
         let reason = if e.kind() == io::ErrorKind::StorageFull {
-            "NoSpace"
+            Reason::NoSpace
         } else {
-            "WorkdirFailed"
+            Reason::WorkdirFailed
         };
         let remedy = if crate::failure::no_inodes(&path) {
             "the file system has no inode left: remove files on the node"
         } else {
             "raise spec.job.workdirSizeLimit or free space on the node"
         };
-        Failure::other(
+        Failure::at(
+            exit::FAILED,
             reason,
             format!("spooling to {} failed: {e}; {remedy}", path.display()),
         )
@@ -173,8 +175,8 @@ pub(crate) fn spool(
             Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => {
-                return Err(Failure::source(
-                    "ConnectionLost",
+                return Err(Failure::new(
+                    Reason::ConnectionLost,
                     format!("reading the client's output failed: {e}"),
                 ));
             }

@@ -1,6 +1,7 @@
 //! What gobackup stored, read back: it is the archive that was packed, it opens to its end, and it
 //! holds a complete dump of every Database.
 
+use crds::report::Reason;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -79,7 +80,10 @@ fn content(backup: &BackupSettings, key: &str, stored: &Measured) -> Result<Cont
     };
     let tar = Measured::new(tar);
     let damaged = |e: &dyn std::fmt::Display| {
-        Failure::verification("ArchiveDamaged", format!("{key} can't be unpacked: {e}"))
+        Failure::new(
+            Reason::ArchiveDamaged,
+            format!("{key} can't be unpacked: {e}"),
+        )
     };
     let mut files = BTreeMap::new();
     let mut archive = tar::Archive::new(tar.clone());
@@ -117,8 +121,8 @@ fn dumped(
     let at = format!("{model}/{}/{}", type_of(database.engine), database.name);
     let of = |name: &str| files.get(&format!("{at}/{name}"));
     let missing = || {
-        Failure::source(
-            "IncompleteDump",
+        Failure::new(
+            Reason::IncompleteDump,
             format!(
                 "Database {}: gobackup ended well, but its archive holds no dump below {at}: it is not kept; look at gobackup's log above, and set spec.job.image to a gobackup that knows the type",
                 database.name
@@ -126,8 +130,8 @@ fn dumped(
         )
     };
     let cut = |what: &str| {
-        Failure::source(
-            "IncompleteDump",
+        Failure::new(
+            Reason::IncompleteDump,
             format!(
                 "Database {}: gobackup ended well, but its dump below {at} {what}: it is not kept; run again",
                 database.name
@@ -274,8 +278,8 @@ impl Measured {
             return Err(failure.clone());
         }
         if let Err(e) = read {
-            return Err(Failure::store(
-                "NotReadBack",
+            return Err(Failure::new(
+                Reason::NotReadBack,
                 format!("{key} could not be read back: {e}"),
             ));
         }
@@ -283,8 +287,8 @@ impl Measured {
         if (inner.bytes, &sha256) == (packed.bytes, &packed.sha256) {
             return Ok(());
         }
-        Err(Failure::verification(
-            "ReadBackDiffers",
+        Err(Failure::new(
+            Reason::ReadBackDiffers,
             format!(
                 "{key}: gobackup packed {} bytes with SHA-256 {} and said that it stored them, {} with {sha256} read back; it is not kept: check the store's health, then run again",
                 packed.bytes, packed.sha256, inner.bytes

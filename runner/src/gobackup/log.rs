@@ -3,6 +3,7 @@
 use crate::database::process::explain;
 use crate::failure::Failure;
 use crate::process::Ended;
+use crds::report::Reason;
 
 /// So many of its last lines are kept.
 const KEPT: usize = 20;
@@ -124,8 +125,8 @@ impl Said {
             stalled: None,
         };
         match (self.stage, &self.database) {
-            (Stage::Storing, _) => Failure::store(
-                "StoreFailed",
+            (Stage::Storing, _) => Failure::new(
+                Reason::StoreFailed,
                 format!(
                     "gobackup ended with {} while it stored: {}: check the settings of the Storage and its rights, then run again",
                     ended.status_text(),
@@ -208,7 +209,10 @@ mod tests {
             "2026/11/28 10:00:01 -> Dump error: mysqldump: Got error: 1045: \"Access denied for user 'x'\"",
         ]);
         let failure = said.failure();
-        assert_eq!((failure.exit_code, failure.reason), (3, "AccessDenied"));
+        assert_eq!(
+            (failure.exit_code, failure.reason.as_str()),
+            (3, "AccessDenied")
+        );
         assert_eq!(
             failure.message,
             "Database shop: gobackup ended with exit status 1: -> Dump error: mysqldump: Got error: 1045: \"Access denied for user 'x'\": check the user name and the password of the Database"
@@ -224,7 +228,10 @@ mod tests {
             "2026/11/28 10:00:02 [Model: nightly] failed to upload file, NoSuchBucket",
         ]);
         let failure = said.failure();
-        assert_eq!((failure.exit_code, failure.reason), (4, "StoreFailed"));
+        assert_eq!(
+            (failure.exit_code, failure.reason.as_str()),
+            (4, "StoreFailed")
+        );
         assert!(
             failure.message.contains("NoSuchBucket"),
             "{}",

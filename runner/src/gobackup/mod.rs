@@ -15,7 +15,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use crds::plan::Encrypt;
-use crds::report::{EndpointKind, exit};
+use crds::report::{EndpointKind, Reason, exit};
 use crds::run::Artefact;
 use crds::run_spec::SPEC_ENV;
 
@@ -151,8 +151,8 @@ impl Drop for Private {
 impl Home {
     fn new(context: &Context, backup: &BackupSettings, work: &Path) -> Result<Self, Failure> {
         let failed = |e: std::io::Error| {
-            Failure::other(
-                "WorkdirFailed",
+            Failure::new(
+                Reason::WorkdirFailed,
                 format!("what gobackup needs can't be written: {e}; it needs writable volumes"),
             )
         };
@@ -298,7 +298,7 @@ fn note_databases(
             .endpoint(EndpointKind::Database, name, outcome);
     };
     match (failed, said.stage, &said.database) {
-        (Some(failure), Stage::Dumping, Some(name)) if failure.is_unreachable() => {
+        (Some(failure), Stage::Dumping, Some(name)) if failure.reason.is_unreachable() => {
             note(name, Err(failure));
         }
         (Some(_), Stage::Dumping, _) => {}
@@ -321,8 +321,8 @@ fn check_all(
 ) -> Result<(Vec<Delivered>, Option<Failure>), Failure> {
     let Some(made) = made else {
         return Err(failed.unwrap_or_else(|| {
-            Failure::source(
-                "NothingPacked",
+            Failure::new(
+                Reason::NothingPacked,
                 "gobackup ended with status 0 but packed no archive: nothing is stored; look at its log above, and set spec.job.image to an image of gobackup (it packs with tar)",
             )
         }));
@@ -339,8 +339,8 @@ fn check_all(
         match outcome {
             Ok(Some(one)) => delivered.push(one),
             Ok(None) if failed_already => {}
-            Ok(None) => failures.push(Failure::store(
-                "NotStored",
+            Ok(None) => failures.push(Failure::new(
+                Reason::NotStored,
                 format!(
                     "Storage {name}: gobackup ended with status 0 and {} is not there: nothing is stored; look at its log above",
                     made.name

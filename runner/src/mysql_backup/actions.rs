@@ -1,5 +1,6 @@
 //! The actions that make no backup: List, Prune, Probe, and Verify by checksum.
 
+use crds::report::Reason;
 use crds::run::{Artefact, Verification};
 
 use crate::context::Context;
@@ -109,8 +110,8 @@ pub fn probe(context: &Context) -> Result<(), Failure> {
     let read = crate::store::holds(store.as_ref(), &key, b"probe");
     store.remove(&key)?;
     if !read? {
-        return Err(Failure::store(
-            "NotReadBack",
+        return Err(Failure::new(
+            Reason::NotReadBack,
             format!(
                 "a small object written to {} was not there afterwards",
                 store.describe()

@@ -1,5 +1,6 @@
 //! Finding artefacts by what people say: a key, a run, a moment, or the newest.
 
+use crds::report::Reason;
 use std::io::Read;
 
 use chrono::{DateTime, Utc};
@@ -61,8 +62,8 @@ fn instant(text: &str) -> Result<DateTime<Utc>, Failure> {
 }
 
 fn missing(store: &dyn Store, what: &str) -> Failure {
-    Failure::store(
-        "ArtefactNotFound",
+    Failure::new(
+        Reason::ArtefactNotFound,
         format!(
             "{what} in {}: list what is stored, or correct the destination",
             store.describe()
@@ -123,8 +124,8 @@ pub(crate) fn opened(
     };
     codec::decoder(stored, manifest.compression, identity.as_deref()).map_err(|e| {
         e.downcast::<Failure>().unwrap_or_else(|e| {
-            Failure::verification(
-                "NotDecryptable",
+            Failure::new(
+                Reason::NotDecryptable,
                 format!(
                     "{} can't be opened: {e}; check that the identity belongs to its recipients",
                     manifest.key
@@ -143,8 +144,8 @@ pub(crate) fn stored(
     manifest: &Manifest,
 ) -> Result<Box<dyn Read + Send>, Failure> {
     store.open(&manifest.key)?.ok_or_else(|| {
-        Failure::store(
-            "ArtefactNotFound",
+        Failure::new(
+            Reason::ArtefactNotFound,
             format!("{} is gone from the store", manifest.key),
         )
     })

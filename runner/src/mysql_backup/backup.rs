@@ -5,6 +5,7 @@
 //! written where none is, makes an artefact count, and from then on no attempt removes either; who
 //! finds the run's artefact vouched for by another takes that one, once it has read it back.
 
+use crds::report::Reason;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -380,11 +381,11 @@ fn dump(
 /// A server hangs up on a client that takes nothing for a while; where the store made it wait, the store
 /// is named.
 fn blame(failure: Failure, waited: Duration, place: &str) -> Failure {
-    if failure.reason != "ConnectionLost" || waited < STORE_PAUSED {
+    if failure.reason != Reason::ConnectionLost || waited < STORE_PAUSED {
         return failure;
     }
-    Failure::store(
-        "StoreStalled",
+    Failure::new(
+        Reason::StoreStalled,
         format!(
             "{place} took nothing for {}, and the database server hung up meanwhile: look at the store's health and the way to it; net_write_timeout of the server says how long it waits; {}",
             duration(waited),
@@ -465,8 +466,8 @@ fn publish(
         manifest.key = key;
         return Ok(());
     }
-    Err(Failure::store(
-        "AlreadyExists",
+    Err(Failure::new(
+        Reason::AlreadyExists,
         format!(
             "{} was made by another run meanwhile: it is left alone; run again",
             manifest.key
@@ -484,7 +485,7 @@ fn vouch(
 ) -> Result<(), Failure> {
     let key = &manifest.key;
     if let Err(e) = manifest::write(store, manifest) {
-        if e.reason != "AlreadyExists" {
+        if e.reason != Reason::AlreadyExists {
             let _ = store.remove(&Manifest::key_of(key));
         }
         let _ = store.remove(key);
@@ -497,8 +498,8 @@ fn vouch(
     });
     if let Ok(false) = stands {
         let _ = store.remove(&Manifest::key_of(key));
-        return Err(Failure::verification(
-            "ReadBackDiffers",
+        return Err(Failure::new(
+            Reason::ReadBackDiffers,
             format!(
                 "{key} is not there any more as it was read back: something else writes to {}; run again",
                 store.describe()
@@ -519,8 +520,8 @@ fn reread(store: &dyn Store, manifest: &Manifest, length: u64) -> Result<(), Fai
         sha256: manifest.stored_sha256.clone(),
     };
     let gone = || {
-        Failure::store(
-            "NotReadBack",
+        Failure::new(
+            Reason::NotReadBack,
             format!("{} is gone from the store", manifest.key),
         )
     };
@@ -585,7 +586,7 @@ fn adopt(context: &Context, manifest: &Manifest) {
             storage: None,
         }];
         if !manifest.read_back {
-            "NotReadBack".clone_into(&mut r.reason);
+            Reason::NotReadBack.as_str().clone_into(&mut r.reason);
         }
     });
 }

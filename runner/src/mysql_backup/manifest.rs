@@ -1,6 +1,7 @@
 //! The manifest beside each artefact, `<key>.json`: whose it is, what it holds, and by what it is
 //! recognised. An artefact counts only with its manifest.
 
+use crds::report::Reason;
 use std::io::Read;
 
 use crds::parts::CompressionType;
@@ -136,8 +137,8 @@ impl Manifest {
 /// One stands already, the store refuses, or gives back something else twice.
 pub fn write(store: &dyn Store, manifest: &Manifest) -> Result<(), Failure> {
     let text = serde_json::to_vec(manifest).map_err(|e| {
-        Failure::other(
-            "ManifestFailed",
+        Failure::new(
+            Reason::ManifestFailed,
             format!("the manifest can't be written: {e}"),
         )
     })?;
@@ -145,8 +146,8 @@ pub fn write(store: &dyn Store, manifest: &Manifest) -> Result<(), Failure> {
     if store::create_checked(store, &key, &text)? {
         return Ok(());
     }
-    Err(Failure::store(
-        "AlreadyExists",
+    Err(Failure::new(
+        Reason::AlreadyExists,
         format!("{key} exists and is another run's: it is left alone; run again"),
     ))
 }
@@ -161,8 +162,9 @@ pub fn read(store: &dyn Store, key: &str) -> Result<Option<Manifest>, Failure> {
     };
     let mut text = Vec::new();
     reader.take(LARGEST).read_to_end(&mut text).map_err(|e| {
-        e.downcast::<Failure>()
-            .unwrap_or_else(|e| Failure::store("StoreFailed", format!("reading {key} failed: {e}")))
+        e.downcast::<Failure>().unwrap_or_else(|e| {
+            Failure::new(Reason::StoreFailed, format!("reading {key} failed: {e}"))
+        })
     })?;
     Ok(serde_json::from_slice::<Manifest>(&text)
         .ok()

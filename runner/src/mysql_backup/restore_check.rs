@@ -4,7 +4,7 @@
 //! scratch server that is older than the source or of another flavour: what it refuses or has
 //! otherwise proves nothing, and is told with what would.
 
-use crds::report::exit;
+use crds::report::Reason;
 
 use crate::context::Context;
 use crate::database::contents::{differences, differs};
@@ -38,8 +38,7 @@ pub fn verify(
     let here = scratch.version(context, sql)?;
     let unproven = |why: String| {
         Failure::new(
-            exit::SETTINGS,
-            "NotVerifiable",
+            Reason::NotVerifiable,
             format!(
                 "{} is not verified by restore: {why}; {REMEDY}",
                 manifest.key
@@ -51,7 +50,7 @@ pub fn verify(
     let loaded = scratch.load(context, sql, &args, || {
         artefacts::open(context, store, manifest).map_err(|e| match e.reason {
             // The stored bytes were compared just now: it is the key that does not fit them.
-            "NotDecryptable" => unproven(e.message),
+            Reason::NotDecryptable => unproven(e.message),
             _ => e,
         })
     })?;
@@ -60,8 +59,8 @@ pub fn verify(
         return Err(
             match unable(&manifest.server, &here, &said, &manifest.databases) {
                 Some(why) => unproven(format!("{why}: {} said: {said}", sql.name())),
-                None => Failure::verification(
-                    "NotRestorable",
+                None => Failure::new(
+                    Reason::NotRestorable,
                     format!(
                         "{} does not load into a scratch server: {} ended with {} and said: {said}",
                         manifest.key,
@@ -73,8 +72,8 @@ pub fn verify(
         );
     }
     if loaded.sha256 != manifest.raw_sha256 {
-        return Err(Failure::verification(
-            "Damaged",
+        return Err(Failure::new(
+            Reason::Damaged,
             format!(
                 "the dump in {} has another SHA-256 than its manifest says",
                 manifest.key

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crds::parts::NotificationEvent;
-use crds::report::{Report, exit};
+use crds::report::{Reason, Report};
 use crds::request::Action;
 use crds::run_spec::RunNotice;
 use serde_json::{Value, json};
@@ -205,11 +205,7 @@ pub fn pass_on(context: &Context, seen: &RunNotice) -> Result<(), Failure> {
     }
     context.reporter.update(|r| r.notified = told > 0);
     if !untold.is_empty() {
-        return Err(Failure::new(
-            exit::FAILED,
-            "NotificationFailed",
-            untold.join("; "),
-        ));
+        return Err(Failure::new(Reason::NotificationFailed, untold.join("; ")));
     }
     if told == 0 {
         return Err(Failure::settings(format!(

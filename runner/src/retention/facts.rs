@@ -1,6 +1,7 @@
 //! The few facts of a manifest or record that retention needs. They stand before the long lists of
 //! tables: of a dump of 20,000 tables a few kilobytes are read, and no list is ever kept.
 
+use crds::report::Reason;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{BufReader, Read};
@@ -127,7 +128,7 @@ pub(super) fn read(store: &dyn Store, key: &str, schema: &str) -> Result<Option<
             let text = format!("reading {key} failed: {error}");
             return Err(error
                 .downcast::<Failure>()
-                .unwrap_or_else(|_| Failure::store("StoreFailed", text)));
+                .unwrap_or_else(|_| Failure::new(Reason::StoreFailed, text)));
         }
         Err(_) if !head.complete => return Ok(None),
         _ => {}

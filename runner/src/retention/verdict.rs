@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crds::report::exit;
+use crds::report::{Reason, exit};
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
@@ -66,7 +66,7 @@ pub(super) fn read(store: &dyn Store, key: &str) -> Result<Option<Verdict>, Fail
         |e| {
             let said = format!("reading {key} failed: {e}");
             e.downcast::<Failure>()
-                .unwrap_or_else(|_| Failure::store("StoreFailed", said))
+                .unwrap_or_else(|_| Failure::new(Reason::StoreFailed, said))
         },
     )?;
     let verdict = serde_json::from_slice::<Verdict>(&text).ok();
@@ -77,7 +77,10 @@ pub(super) fn read(store: &dyn Store, key: &str) -> Result<Option<Verdict>, Fail
 /// with the key that is here, may be good all the same.
 pub fn refutes(failure: &Failure) -> bool {
     failure.exit_code == exit::VERIFICATION
-        && !matches!(failure.reason, "ArtefactGone" | "NotDecryptable")
+        && !matches!(
+            failure.reason,
+            Reason::ArtefactGone | Reason::NotDecryptable
+        )
 }
 
 /// Keeps the outcome of a verification of the artefact `key` with these bytes, under names that begin

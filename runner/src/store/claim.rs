@@ -4,6 +4,7 @@
 //! key, and everybody else one of its own. What a claim names and has no manifest is what a dead
 //! attempt left.
 
+use crds::report::Reason;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -169,8 +170,8 @@ impl Claim {
         if away < DEAD_AFTER / 2 {
             return Ok(());
         }
-        Err(Failure::other(
-            "StoodStill",
+        Err(Failure::new(
+            Reason::StoodStill,
             format!(
                 "the run stood still for {} (a paused node?): what it stored may have been removed as a dead attempt's, so it does not vouch for it; run again",
                 crate::clock::duration(away)

@@ -1,5 +1,6 @@
 //! Google Cloud Storage and Azure Blob Storage.
 
+use crds::report::Reason;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -152,8 +153,8 @@ struct Staged {
 }
 
 fn failed(place: &str, doing: &str, key: &str, error: &opendal::Error) -> Failure {
-    Failure::store(
-        "StoreFailed",
+    Failure::new(
+        Reason::StoreFailed,
         format!(
             "{doing} {key} in {place} failed: {}; look at the store's health",
             crds::report::clean(&error.to_string(), 300)
@@ -233,7 +234,7 @@ impl StagedUpload {
     fn inner(&mut self) -> Result<&mut Box<dyn Upload>, Failure> {
         self.inner
             .as_mut()
-            .ok_or_else(|| Failure::store("StoreFailed", "the upload is closed"))
+            .ok_or_else(|| Failure::new(Reason::StoreFailed, "the upload is closed"))
     }
 }
 
@@ -255,7 +256,7 @@ impl Upload for StagedUpload {
     fn read_back(&self) -> Result<Box<dyn Read + Send>, Failure> {
         match &self.inner {
             Some(inner) => inner.read_back(),
-            None => Err(Failure::store("StoreFailed", "the upload is closed")),
+            None => Err(Failure::new(Reason::StoreFailed, "the upload is closed")),
         }
     }
 

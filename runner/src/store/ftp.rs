@@ -2,6 +2,7 @@
 //! its key if nothing is there. The protocol has no rename that refuses to replace; the names of
 //! archives differ by run, and the question is asked right before.
 
+use crds::report::{Reason, exit};
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -114,8 +115,8 @@ impl FtpStore {
                 .map_err(|e| self.failed("starting TLS with", "the server", &e))?;
         }
         let refused = |e: FtpError| match &e {
-            FtpError::UnexpectedResponse(r) if r.status == Status::NotLoggedIn => Failure::store(
-                "PermissionDenied",
+            FtpError::UnexpectedResponse(r) if r.status == Status::NotLoggedIn => Failure::new(
+                Reason::PermissionDenied,
                 format!(
                     "{} refuses the login of user {:?}: check username and password of the Storage",
                     self.place(),
@@ -137,8 +138,8 @@ impl FtpStore {
     fn control(&self) -> Result<RustlsFtpStream, Failure> {
         let s = &self.inner.settings;
         let unreachable = |e: &dyn std::fmt::Display| {
-            Failure::store(
-                "StoreUnreachable",
+            Failure::new(
+                Reason::StoreUnreachable,
                 format!(
                     "connecting to {} failed: {e}; check config.host, config.port, config.tls and NetworkPolicy",
                     self.place()
@@ -225,26 +226,29 @@ impl FtpStore {
         let (reason, remedy) = match error {
             FtpError::UnexpectedResponse(r) => match r.status {
                 Status::NotLoggedIn => (
-                    "PermissionDenied",
+                    Reason::PermissionDenied,
                     "check username and password of the Storage",
                 ),
-                Status::ExceededStorage => ("NoSpace", "free space, or raise the user's quota"),
+                Status::ExceededStorage => {
+                    (Reason::NoSpace, "free space, or raise the user's quota")
+                }
                 Status::FileUnavailable | Status::BadFilename => (
-                    "PermissionDenied",
+                    Reason::PermissionDenied,
                     "check config.path and that the user may list, read, write, rename and delete there",
                 ),
-                _ => ("StoreFailed", "look at the server's log"),
+                _ => (Reason::StoreFailed, "look at the server's log"),
             },
             e if matches!(e, FtpError::SecureError(_)) || said.contains("certificate") => (
-                "StoreUnreachable",
+                Reason::StoreUnreachable,
                 "check the server's certificate, or set config.no_check_certificate",
             ),
             _ => (
-                "StoreUnreachable",
+                Reason::StoreUnreachable,
                 "check the network, the server's passive ports, or raise config.timeout",
             ),
         };
-        Failure::store(
+        Failure::at(
+            exit::STORE,
             reason,
             format!("{doing} {key} on {} failed: {said}; {remedy}", self.place()),
         )
@@ -489,7 +493,7 @@ impl FtpUpload {
 impl Upload for FtpUpload {
     fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
         let Some(stream) = &mut self.stream else {
-            return Err(Failure::store("StoreFailed", "the upload is closed"));
+            return Err(Failure::new(Reason::StoreFailed, "the upload is closed"));
         };
         if let Err(e) = stream.write_all(data) {
             // The server's answer says why, if there is one.
@@ -507,7 +511,7 @@ impl Upload for FtpUpload {
     fn close(&mut self) -> Result<(), Failure> {
         let (Some(mut stream), Some(mut connection)) = (self.stream.take(), self.connection.take())
         else {
-            return Err(Failure::store("StoreFailed", "the upload is closed"));
+            return Err(Failure::new(Reason::StoreFailed, "the upload is closed"));
         };
         stream
             .flush()
@@ -517,8 +521,8 @@ impl Upload for FtpUpload {
         if let Ok(size) = size
             && size as u64 != self.sent
         {
-            return Err(Failure::store(
-                "ShortWrite",
+            return Err(Failure::new(
+                Reason::ShortWrite,
                 format!(
                     "{} of {} bytes of {} arrived at {}: run again",
                     size,
@@ -536,8 +540,8 @@ impl Upload for FtpUpload {
         self.store
             .reader("reading back", &self.temporary)?
             .ok_or_else(|| {
-                Failure::store(
-                    "NotReadBack",
+                Failure::new(
+                    Reason::NotReadBack,
                     format!("{} is gone from {}", self.key, self.store.place()),
                 )
             })
@@ -597,7 +601,11 @@ impl Read for Reader {
 
 fn tls(no_check: bool) -> Result<Arc<rustls::ClientConfig>, Failure> {
     let failed = |e: &dyn std::fmt::Display| {
-        Failure::other("TlsFailed", format!("TLS can't be set up: {e}"))
+        Failure::at(
+            exit::FAILED,
+            Reason::TlsFailed,
+            format!("TLS can't be set up: {e}"),
+        )
     };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))

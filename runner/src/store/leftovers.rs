@@ -3,6 +3,7 @@
 //! every store and both kinds: what a process that lives may be at is never touched, and nothing
 //! that only looks like the runner's. Ages are by the store's own clock.
 
+use crds::report::Reason;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::time::Duration;
@@ -332,7 +333,7 @@ fn whole(store: &dyn Store, key: &str) -> Result<Option<bool>, Failure> {
     reader
         .take(LARGEST)
         .read_to_end(&mut text)
-        .map_err(|e| Failure::store("NotReadBack", format!("{key} can't be read: {e}")))?;
+        .map_err(|e| Failure::new(Reason::NotReadBack, format!("{key} can't be read: {e}")))?;
     Ok(Some(
         serde_json::from_slice::<serde::de::IgnoredAny>(&text).is_ok(),
     ))

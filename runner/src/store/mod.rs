@@ -19,6 +19,7 @@ mod uploads;
 mod volume;
 pub mod webdav;
 
+use crds::report::Reason;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +39,7 @@ pub use volume::VolumeStore;
 
 /// Reason of a failure that says that the store has the object in an archive class: it is there, and
 /// is given to nobody until it is brought back.
-pub const ARCHIVED: &str = "ArchiveClass";
+pub const ARCHIVED: Reason = Reason::ArchiveClass;
 /// Where a store has no better sign of life, what was not touched for so long belongs to an attempt
 /// that is dead. A live one renews its claim every few minutes.
 pub const DEAD_AFTER: Duration = Duration::from_secs(24 * 3600);
@@ -232,8 +233,8 @@ fn check_written(store: &dyn Store, key: &str, content: &[u8]) -> Result<(), Fai
     if holds(store, key, content)? {
         return Ok(());
     }
-    Err(Failure::verification(
-        "ReadBackDiffers",
+    Err(Failure::new(
+        Reason::ReadBackDiffers,
         format!(
             "{key} in {} is not what was written, twice: what is stored there can't be relied on; check the store's health, then run again",
             store.describe()
@@ -253,7 +254,10 @@ pub fn holds(store: &dyn Store, key: &str, content: &[u8]) -> Result<bool, Failu
     let most = content.len() as u64 + 1;
     reader.take(most).read_to_end(&mut found).map_err(|e| {
         e.downcast::<Failure>().unwrap_or_else(|e| {
-            Failure::store("NotReadBack", format!("{key} can't be read back: {e}"))
+            Failure::new(
+                Reason::NotReadBack,
+                format!("{key} can't be read back: {e}"),
+            )
         })
     })?;
     Ok(found == content)
@@ -333,8 +337,8 @@ fn no_client(error: &reqwest::Error) -> Failure {
         text = format!("{text}: {inner}");
         cause = inner.source();
     }
-    Failure::other(
-        "HttpFailed",
+    Failure::new(
+        Reason::HttpFailed,
         format!(
             "the HTTP client can't be made: {text}; it needs CA certificates: put the package ca-certificates into the image, or mount a file of them and name it in SSL_CERT_FILE"
         ),

@@ -1,6 +1,7 @@
 //! An object store behind OpenDAL: streamed in parts, completed only if nothing is there yet, and
 //! read back by a GET.
 
+use crds::report::{Reason, exit};
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -372,7 +373,7 @@ impl ObjectUpload {
         }
         self.writer
             .as_mut()
-            .ok_or_else(|| Failure::store("StoreFailed", "the upload is closed"))
+            .ok_or_else(|| Failure::new(Reason::StoreFailed, "the upload is closed"))
     }
 }
 
@@ -384,8 +385,8 @@ impl Upload for ObjectUpload {
     fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
         self.sent += data.len() as u64;
         if self.sent > self.part * self.limits.parts {
-            return Err(Failure::store(
-                "ArtefactTooLarge",
+            return Err(Failure::new(
+                Reason::ArtefactTooLarge,
                 format!(
                     "{} in {} is larger than {} parts of {} bytes, which is all that fits one object here: compress it (spec.compression), or back up fewer databases in one object (spec.source.databases)",
                     self.key, self.place, self.limits.parts, self.part
@@ -404,8 +405,8 @@ impl Upload for ObjectUpload {
         if self.condition.get() != Condition::Kept {
             let taken = handle.block_on(self.operator.exists(&self.key));
             if taken.map_err(|e| self.failed("completing", &e))? {
-                return Err(Failure::store(
-                    "AlreadyExists",
+                return Err(Failure::new(
+                    Reason::AlreadyExists,
                     format!(
                         "completing {} in {} failed: the object exists already; it is left alone: run again",
                         self.key, self.place
@@ -512,53 +513,53 @@ fn failure(place: &str, doing: &str, key: &str, error: &opendal::Error) -> Failu
     let says = |words: &[&str]| words.iter().any(|w| lower.contains(w));
     let (reason, remedy) = match error.kind() {
         _ if says(&["requesttimetooskewed", "requestexpired"]) => (
-            "ClockSkewed",
+            Reason::ClockSkewed,
             "the clocks of this node and of the store differ by more than the store allows: correct the node's (NTP), or the store's".to_owned(),
         ),
         _ if says(&["status: 507", "insufficientstorage", "storagefull", "quotaexceeded", "insufficientcapacity"]) => (
-            "NoSpace",
+            Reason::NoSpace,
             "the store is full, or its quota is: free space there, or keep less (EXPIREAT, spec.retention)".to_owned(),
         ),
         _ if says(&["expiredtoken", "tokenrefreshrequired"]) => (
-            "PermissionDenied",
+            Reason::PermissionDenied,
             "the session token has expired: renew it in the Secret of spec.destination.s3.credentialsSecretRef".to_owned(),
         ),
-        ErrorKind::ConditionNotMatch => ("AlreadyExists", "the object exists already".to_owned()),
+        ErrorKind::ConditionNotMatch => (Reason::AlreadyExists, "the object exists already".to_owned()),
         // S3's and Azure's words for an object that has to be brought back first.
         _ if ["invalidobjectstate", "blobarchived"].iter().any(|w| lower.contains(w)) => (
             ARCHIVED,
             "the object is in an archive class: bring it back first".to_owned(),
         ),
         ErrorKind::PermissionDenied => (
-            "PermissionDenied",
+            Reason::PermissionDenied,
             "the store refuses: check keys (spec.destination.s3.credentialsSecretRef) and that they may list, read, write and delete there".to_owned(),
         ),
         _ if lower.contains("nosuchbucket") => (
-            "DestinationNotFound",
+            Reason::DestinationNotFound,
             "the bucket does not exist: create it, or correct spec.destination.s3.bucket".to_owned(),
         ),
-        ErrorKind::NotFound => ("NotFound", "the object does not exist".to_owned()),
-        ErrorKind::RateLimited => ("RateLimited", "the store asks for fewer requests: run at another time".to_owned()),
-        ErrorKind::ConfigInvalid => ("InvalidSettings", "correct spec.destination".to_owned()),
+        ErrorKind::NotFound => (Reason::NotFound, "the object does not exist".to_owned()),
+        ErrorKind::RateLimited => (Reason::RateLimited, "the store asks for fewer requests: run at another time".to_owned()),
+        ErrorKind::ConfigInvalid => (Reason::InvalidSettings, "correct spec.destination".to_owned()),
         _ if ["signaturedoesnotmatch", "invalidaccesskeyid", "accessdenied"].iter().any(|w| lower.contains(w)) => (
-            "PermissionDenied",
+            Reason::PermissionDenied,
             "the store refuses the keys: check spec.destination.s3.credentialsSecretRef".to_owned(),
         ),
         _ if ["error sending request", "dns", "connect", "timeout", "timed out"].iter().any(|w| lower.contains(w)) => (
-            "StoreUnreachable",
+            Reason::StoreUnreachable,
             "the store does not answer: check spec.destination.s3.endpoint, NetworkPolicy and certificates".to_owned(),
         ),
         _ if lower.contains("notimplemented") => (
-            "StoreFailed",
+            Reason::StoreFailed,
             "the store does not know this request".to_owned(),
         ),
-        _ => ("StoreFailed", "look at the store's health".to_owned()),
+        _ => (Reason::StoreFailed, "look at the store's health".to_owned()),
     };
     let message = format!("{doing} {key} in {place} failed: {remedy}; it said: {said}");
-    if reason == "InvalidSettings" {
+    if reason == Reason::InvalidSettings {
         return Failure::settings(message);
     }
-    Failure::store(reason, message)
+    Failure::at(exit::STORE, reason, message)
 }
 
 #[cfg(test)]
@@ -614,7 +615,10 @@ mod tests {
             upload.write(&[1; 1000]).unwrap();
         }
         let failure = upload.write(&[1]).unwrap_err();
-        assert_eq!((failure.exit_code, failure.reason), (4, "ArtefactTooLarge"));
+        assert_eq!(
+            (failure.exit_code, failure.reason.as_str()),
+            (4, "ArtefactTooLarge")
+        );
         assert!(failure.message.contains("d/x.sql") && failure.message.contains("3 parts"));
         drop(upload);
         assert_eq!(store.list("d").unwrap(), []);

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::report::Reporter;
 use crate::store::{ARCHIVED, Upload};
 use crate::stream::checksum::{Stored, equal};
+use crds::report::Reason;
 
 /// Reads what was closed back; true if it is what was sent. Only where the store itself says that it
 /// has the object in an archive class, which it gives to nobody yet, its length must do: then it is
@@ -22,7 +23,7 @@ pub fn read_back(
             reporter.warn(&format!(
                 "{key} was stored with its full length but could not be read back: {e}"
             ));
-            reporter.update(|r| "NotReadBack".clone_into(&mut r.reason));
+            reporter.update(|r| Reason::NotReadBack.as_str().clone_into(&mut r.reason));
             Ok(false)
         }
         other => other.map(|()| true),

@@ -1,6 +1,7 @@
 //! An SSH server by its SFTP subsystem, which OpenSSH's scp speaks too: written under a temporary
 //! name, synced, read back, and renamed to its key; the rename of the protocol replaces nothing.
 
+use crds::report::{Reason, exit};
 use std::borrow::Cow;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -188,8 +189,8 @@ impl SftpStore {
     }
 
     fn unreachable(&self, why: &str) -> Failure {
-        Failure::store(
-            "StoreUnreachable",
+        Failure::new(
+            Reason::StoreUnreachable,
             format!(
                 "connecting to {} failed: {why}; check config.host, config.port and NetworkPolicy",
                 self.place()
@@ -198,8 +199,8 @@ impl SftpStore {
     }
 
     fn refused(&self, what: &str) -> Failure {
-        Failure::store(
-            "PermissionDenied",
+        Failure::new(
+            Reason::PermissionDenied,
             format!(
                 "{} refuses {what} of user {:?}: check username, password and private_key of the Storage",
                 self.place(),
@@ -232,8 +233,8 @@ impl SftpStore {
             .map_err(|e| self.not_connected(expected.is_some(), &e))?;
         self.log_in(&mut session).await?;
         let failed = |e: &dyn std::fmt::Display| {
-            Failure::store(
-                "StoreFailed",
+            Failure::new(
+                Reason::StoreFailed,
                 format!(
                     "{} gives no SFTP: {e}; enable its sftp subsystem, which sftp and scp storages need",
                     self.place()
@@ -259,16 +260,16 @@ impl SftpStore {
         let shown = self.inner.shown.lock();
         let shown = shown.unwrap_or_else(PoisonError::into_inner);
         match (error, shown.as_ref()) {
-            (russh::Error::UnknownKey, Some(key)) if pinned => Failure::store(
-                "HostKeyChanged",
+            (russh::Error::UnknownKey, Some(key)) if pinned => Failure::new(
+                Reason::HostKeyChanged,
                 format!(
                     "{} shows the host key {} and not config.host_key: someone may be in between; if the server's key was changed, correct config.host_key",
                     self.place(),
                     fingerprint(key)
                 ),
             ),
-            (russh::Error::NoCommonAlgo { .. }, _) if pinned => Failure::store(
-                "HostKeyChanged",
+            (russh::Error::NoCommonAlgo { .. }, _) if pinned => Failure::new(
+                Reason::HostKeyChanged,
                 format!(
                     "{} has no host key of the type of config.host_key ({error}): correct config.host_key",
                     self.place()
@@ -366,21 +367,28 @@ impl SftpStore {
     fn failed(&self, doing: &str, key: &str, error: &SftpError) -> Failure {
         let (reason, remedy) = match error {
             SftpError::Status(s) if s.status_code == StatusCode::PermissionDenied => (
-                "PermissionDenied",
+                Reason::PermissionDenied,
                 "give the user the right to list, read, write and delete there",
             ),
             SftpError::Status(s) if s.status_code == StatusCode::NoSuchFile => (
-                "DestinationNotFound",
+                Reason::DestinationNotFound,
                 "create the directory, or correct config.path",
             ),
             SftpError::Timeout => (
-                "StoreUnreachable",
+                Reason::StoreUnreachable,
                 "look at the network and the server's health, or raise config.timeout",
             ),
-            SftpError::Status(_) => ("StoreFailed", "look at the server's free space and its log"),
-            _ => ("StoreUnreachable", "look at the network and the server"),
+            SftpError::Status(_) => (
+                Reason::StoreFailed,
+                "look at the server's free space and its log",
+            ),
+            _ => (
+                Reason::StoreUnreachable,
+                "look at the network and the server",
+            ),
         };
-        Failure::store(
+        Failure::at(
+            exit::STORE,
             reason,
             format!(
                 "{doing} {key} on {} failed: {error}; {remedy}",
@@ -617,7 +625,7 @@ struct SftpUpload {
 impl Upload for SftpUpload {
     fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
         let Some(file) = &mut self.file else {
-            return Err(Failure::store("StoreFailed", "the upload is closed"));
+            return Err(Failure::new(Reason::StoreFailed, "the upload is closed"));
         };
         let written = self.store.inner.handle.block_on(file.write_all(data));
         written.map_err(|e| self.store.failed("writing", &self.key, &e.into()))
@@ -625,7 +633,7 @@ impl Upload for SftpUpload {
 
     fn close(&mut self) -> Result<(), Failure> {
         let Some(mut file) = self.file.take() else {
-            return Err(Failure::store("StoreFailed", "the upload is closed"));
+            return Err(Failure::new(Reason::StoreFailed, "the upload is closed"));
         };
         let closed = self.store.inner.handle.block_on(async {
             file.flush().await?;
@@ -640,8 +648,8 @@ impl Upload for SftpUpload {
         self.store
             .reader("reading back", &self.temporary)?
             .ok_or_else(|| {
-                Failure::store(
-                    "NotReadBack",
+                Failure::new(
+                    Reason::NotReadBack,
                     format!("{} is gone from {}", self.key, self.store.place()),
                 )
             })

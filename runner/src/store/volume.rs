@@ -1,5 +1,6 @@
 //! A directory on a mounted volume.
 
+use crds::report::Reason;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -53,8 +54,8 @@ impl VolumeStore {
     pub fn open(root: &Path, attempt: Attempt) -> Result<Self, Failure> {
         let metadata = std::fs::metadata(root).map_err(|e| {
             if e.kind() == io::ErrorKind::NotFound {
-                return Failure::store(
-                    "DestinationNotFound",
+                return Failure::new(
+                    Reason::DestinationNotFound,
                     format!(
                         "{} does not exist: mount a volume there (spec.volumes, spec.volumeMounts) or correct SQLPATH",
                         root.display()
@@ -64,8 +65,8 @@ impl VolumeStore {
             failure("opening", root, &e)
         })?;
         if !metadata.is_dir() {
-            return Err(Failure::store(
-                "DestinationNotFound",
+            return Err(Failure::new(
+                Reason::DestinationNotFound,
                 format!(
                     "{} is not a directory: correct SQLPATH or the mount",
                     root.display()
@@ -78,8 +79,8 @@ impl VolumeStore {
         // Where it can't be read nothing is known, and nothing refused.
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         if let Some(what) = ground::goes_with_pod(&real, &mounts) {
-            return Err(Failure::store(
-                "NotOnVolume",
+            return Err(Failure::new(
+                Reason::NotOnVolume,
                 format!(
                     "{} is on {what}, which is gone with the pod and all that was stored there: mount a volume there (spec.volumes, spec.volumeMounts); {}",
                     root.display(),
@@ -497,45 +498,45 @@ fn failure(doing: &str, path: &Path, error: &io::Error) -> Failure {
         .map(rustix::io::Errno::from_raw_os_error);
     use rustix::io::Errno;
     match errno {
-        Some(Errno::NOSPC) if crate::failure::no_inodes(path_of) => Failure::store(
-            "NoSpace",
+        Some(Errno::NOSPC) if crate::failure::no_inodes(path_of) => Failure::new(
+            Reason::NoSpace,
             format!(
                 "no inode left on the volume while {doing} {path}: it has bytes left but takes no more files; remove small files there, or take a file system with more inodes"
             ),
         ),
-        Some(Errno::DQUOT) => Failure::store(
-            "NoSpace",
+        Some(Errno::DQUOT) => Failure::new(
+            Reason::NoSpace,
             format!(
                 "the quota of the volume is used up while {doing} {path}: raise it, or keep less (EXPIREAT, spec.retention)"
             ),
         ),
-        Some(Errno::NOSPC) => Failure::store(
-            "NoSpace",
+        Some(Errno::NOSPC) => Failure::new(
+            Reason::NoSpace,
             format!(
                 "no space left on the volume while {doing} {path}: enlarge the volume, or keep less (EXPIREAT, spec.retention)"
             ),
         ),
-        Some(Errno::ACCESS | Errno::PERM) => Failure::store(
-            "PermissionDenied",
+        Some(Errno::ACCESS | Errno::PERM) => Failure::new(
+            Reason::PermissionDenied,
             format!(
                 "permission denied while {doing} {path} as uid {}: make it writable for that user (podSecurityContext.runAsUser or fsGroup; hostPath and NFS ignore fsGroup)",
                 rustix::process::geteuid().as_raw()
             ),
         ),
-        Some(Errno::ROFS) => Failure::store(
-            "ReadOnly",
+        Some(Errno::ROFS) => Failure::new(
+            Reason::ReadOnly,
             format!(
                 "the volume is read-only ({doing} {path}): mount it writable (readOnly: false)"
             ),
         ),
-        Some(Errno::FBIG) => Failure::store(
-            "FileTooLarge",
+        Some(Errno::FBIG) => Failure::new(
+            Reason::FileTooLarge,
             format!(
                 "the volume takes no file of this size ({doing} {path}): use another file system"
             ),
         ),
-        _ => Failure::store(
-            "StoreFailed",
+        _ => Failure::new(
+            Reason::StoreFailed,
             format!("{doing} {path} failed: {error}; check the volume and its node"),
         ),
     }
@@ -651,7 +652,7 @@ mod tests {
             .err()
             .unwrap();
         assert_eq!(
-            (failure.exit_code, failure.reason),
+            (failure.exit_code, failure.reason.as_str()),
             (4, "DestinationNotFound")
         );
         assert!(

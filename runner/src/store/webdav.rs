@@ -1,6 +1,7 @@
 //! A WebDAV server: streamed by PUT under a temporary name, read back by GET, published by MOVE
 //! that overwrites nothing.
 
+use crds::report::{Reason, exit};
 use std::io::{self, Read};
 use std::time::Duration;
 
@@ -86,7 +87,7 @@ impl WebdavStore {
 
     fn request(&self, method: &str, key: &str) -> Result<RequestBuilder, Failure> {
         let method = Method::from_bytes(method.as_bytes())
-            .map_err(|e| Failure::other("HttpFailed", e.to_string()))?;
+            .map_err(|e| Failure::new(Reason::HttpFailed, e.to_string()))?;
         let request = self.client.request(method, self.url(key)?);
         Ok(match &self.login {
             Some((user, password)) => request.basic_auth(user, Some(password.expose_secret())),
@@ -105,8 +106,8 @@ impl WebdavStore {
         while let Some(inner) = cause.source() {
             cause = inner;
         }
-        Failure::store(
-            "StoreUnreachable",
+        Failure::new(
+            Reason::StoreUnreachable,
             format!(
                 "{doing} {key} on {} failed: {cause}; check config.root, NetworkPolicy and certificates",
                 self.place()
@@ -117,19 +118,23 @@ impl WebdavStore {
     fn refused(&self, doing: &str, key: &str, status: StatusCode) -> Failure {
         let (reason, remedy) = match status.as_u16() {
             401 => (
-                "PermissionDenied",
+                Reason::PermissionDenied,
                 "check username and password of the Storage",
             ),
-            403 => ("PermissionDenied", "the user may not do this there"),
+            403 => (Reason::PermissionDenied, "the user may not do this there"),
             404 | 409 => (
-                "DestinationNotFound",
+                Reason::DestinationNotFound,
                 "config.root does not exist: create it, or correct it",
             ),
-            405 => ("StoreFailed", "the server speaks no WebDAV at this URL"),
-            413 | 507 => ("NoSpace", "free space, or raise the server's limit"),
-            _ => ("StoreFailed", "look at the server's health"),
+            405 => (
+                Reason::StoreFailed,
+                "the server speaks no WebDAV at this URL",
+            ),
+            413 | 507 => (Reason::NoSpace, "free space, or raise the server's limit"),
+            _ => (Reason::StoreFailed, "look at the server's health"),
         };
-        Failure::store(
+        Failure::at(
+            exit::STORE,
             reason,
             format!(
                 "{doing} {key} on {} failed: it answered {status}: {remedy}",
@@ -187,8 +192,8 @@ impl WebdavStore {
             .block_on(answer.text())
             .map_err(|e| self.unreachable("listing", directory, &e))?;
         let mut found = parse(&text).map_err(|e| {
-            Failure::store(
-                "StoreFailed",
+            Failure::new(
+                Reason::StoreFailed,
                 format!(
                     "listing {directory} on {} failed: its answer is no WebDAV: {e}",
                     self.place()
@@ -337,13 +342,13 @@ impl WebdavUpload {
     fn answer(&mut self) -> Result<(), Failure> {
         self.sender = None;
         let Some(put) = self.put.take() else {
-            return Err(Failure::store("StoreFailed", "the upload is closed"));
+            return Err(Failure::new(Reason::StoreFailed, "the upload is closed"));
         };
         let answer = self
             .store
             .handle
             .block_on(put)
-            .map_err(|e| Failure::other("HttpFailed", e.to_string()))?
+            .map_err(|e| Failure::new(Reason::HttpFailed, e.to_string()))?
             .map_err(|e| self.store.unreachable("writing", &self.key, &e))?;
         self.store.expect_good("writing", &self.key, &answer)
     }
@@ -357,8 +362,8 @@ impl Upload for WebdavUpload {
             Some(Ok(())) => Ok(()),
             // The server has answered before the end: its answer says why.
             _ => Err(self.answer().err().unwrap_or_else(|| {
-                Failure::store(
-                    "StoreFailed",
+                Failure::new(
+                    Reason::StoreFailed,
                     format!(
                         "writing {} on {}: the server took less than was sent",
                         self.key,
@@ -375,8 +380,8 @@ impl Upload for WebdavUpload {
 
     fn read_back(&self) -> Result<Box<dyn Read + Send>, Failure> {
         self.store.get(&self.temporary)?.ok_or_else(|| {
-            Failure::store(
-                "NotReadBack",
+            Failure::new(
+                Reason::NotReadBack,
                 format!("{} is gone from {}", self.key, self.store.place()),
             )
         })

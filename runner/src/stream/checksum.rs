@@ -1,5 +1,6 @@
 //! Length and SHA-256 of what is stored, and whether what is read back has them.
 
+use crds::report::Reason;
 use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
@@ -91,12 +92,15 @@ pub fn compare(key: &str, reader: impl Read, sent: &Stored) -> Result<(), Failur
 pub fn equal(key: &str, read: io::Result<Stored>, sent: &Stored) -> Result<(), Failure> {
     let read = read.map_err(|e| {
         e.downcast::<Failure>().unwrap_or_else(|e| {
-            Failure::store("NotReadBack", format!("{key} could not be read back: {e}"))
+            Failure::new(
+                Reason::NotReadBack,
+                format!("{key} could not be read back: {e}"),
+            )
         })
     })?;
     if read.bytes != sent.bytes {
-        return Err(Failure::verification(
-            "ReadBackDiffers",
+        return Err(Failure::new(
+            Reason::ReadBackDiffers,
             format!(
                 "{key}: {} bytes were stored but {} read back; it is not kept: check the store's health, then run again",
                 sent.bytes, read.bytes
@@ -104,8 +108,8 @@ pub fn equal(key: &str, read: io::Result<Stored>, sent: &Stored) -> Result<(), F
         ));
     }
     if read.sha256 != sent.sha256 {
-        return Err(Failure::verification(
-            "ReadBackDiffers",
+        return Err(Failure::new(
+            Reason::ReadBackDiffers,
             format!(
                 "{key}: what was read back has SHA-256 {} instead of {}; it is not kept: check the store's health, then run again",
                 read.sha256, sent.sha256
@@ -130,7 +134,10 @@ mod tests {
         assert_eq!(compare("k", &b"abc"[..], &sent), Ok(()));
         for wrong in [&b"ab"[..], b"abb", b""] {
             let failure = compare("k", wrong, &sent).unwrap_err();
-            assert_eq!((failure.exit_code, failure.reason), (5, "ReadBackDiffers"));
+            assert_eq!(
+                (failure.exit_code, failure.reason.as_str()),
+                (5, "ReadBackDiffers")
+            );
         }
     }
 }

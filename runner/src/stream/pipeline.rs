@@ -2,6 +2,7 @@
 //! text; the other compresses, encrypts, hashes and stores. Chunks go round between them, so
 //! that memory is the chunks' and a slow store holds the client back.
 
+use crds::report::Reason;
 use std::io::{self, Read, Write};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -109,8 +110,8 @@ fn run_with<O: Observer>(
             .unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked")));
         let stored = stored?;
         let raw = raw.map_err(|e| {
-            Failure::source(
-                "ConnectionLost",
+            Failure::new(
+                Reason::ConnectionLost,
                 format!("reading the client's output failed: {e}"),
             )
         })?;
@@ -214,8 +215,8 @@ fn store(
     };
     encode().map_err(|e| {
         e.downcast::<Failure>().unwrap_or_else(|e| {
-            Failure::other(
-                "EncodingFailed",
+            Failure::new(
+                Reason::EncodingFailed,
                 format!("compressing or encrypting failed: {e}"),
             )
         })

@@ -1,6 +1,7 @@
 //! Which dumps of an archive are restored, by its record. PURE.
 
 use crds::plan::Engine;
+use crds::report::Reason;
 
 use crate::backup::record::{FileRecord, Record};
 use crate::database::restore::StoredDump;
@@ -223,9 +224,8 @@ fn choice(text: String) -> Failure {
 
 /// Why there is nothing to restore.
 fn none(record: &Record, items: &[Item<'_>], wanted: Option<&str>, by_hand: &[String]) -> Failure {
-    let code = crds::report::exit::SETTINGS;
     if !by_hand.is_empty() {
-        return Failure::new(code, "RestoredByHand", by_hand.join("; "));
+        return Failure::new(Reason::RestoredByHand, by_hand.join("; "));
     }
     let mut there: Vec<String> = items.iter().map(Item::name).collect();
     there.dedup();
@@ -241,7 +241,7 @@ fn none(record: &Record, items: &[Item<'_>], wanted: Option<&str>, by_hand: &[St
         ),
         None => format!("{} holds {there}", record.key),
     };
-    Failure::new(code, "NotInArchive", text)
+    Failure::new(Reason::NotInArchive, text)
 }
 
 #[cfg(test)]

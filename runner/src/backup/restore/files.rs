@@ -4,6 +4,7 @@
 //! All is made in a directory of its own within the target. What the target held goes only when
 //! that is whole.
 
+use crds::report::Reason;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -34,7 +35,7 @@ pub(crate) fn restore(job: &Job<'_>, target: &Path) -> Result<(), Failure> {
     let held = look(target)?;
     if let (Some(one), false) = (held.first(), job.options.overwrite) {
         return Err(Failure::occupied(
-            "TargetNotEmpty",
+            Reason::TargetNotEmpty,
             &format!(
                 "{} holds {} files and directories already, {one} for one",
                 target.display(),
@@ -92,8 +93,8 @@ fn below(root: &Path, dump: &StoredDump) -> Result<PathBuf, Failure> {
     if plain && !dump.schema.is_empty() {
         return Ok(root.join(path));
     }
-    Err(Failure::verification(
-        "ArchiveDamaged",
+    Err(Failure::new(
+        Reason::ArchiveDamaged,
         format!("{} is no path of a file in an archive", dump.path),
     ))
 }
@@ -285,32 +286,32 @@ fn sync(path: &Path) -> Result<(), Failure> {
 }
 
 fn incomplete(text: &str) -> Failure {
-    Failure::verification("RestoreIncomplete", text)
+    Failure::new(Reason::RestoreIncomplete, text)
 }
 
 /// Why the volume refuses.
 fn refused(path: &Path, e: &io::Error) -> Failure {
     let path = path.display();
     match e.kind() {
-        ErrorKind::PermissionDenied => Failure::store(
-            "PermissionDenied",
+        ErrorKind::PermissionDenied => Failure::new(
+            Reason::PermissionDenied,
             format!(
                 "user {} can't write to {path} ({e}): set spec.podSecurityContext (runAsUser, fsGroup) to who owns it, or give it to that user",
                 rustix::process::getuid().as_raw()
             ),
         ),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Failure::store(
-            "NoSpace",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Failure::new(
+            Reason::NoSpace,
             format!("{path}: {e}: the volume of spec.to.volume is full; what it held is untouched"),
         ),
-        ErrorKind::ReadOnlyFilesystem => Failure::store(
-            "ReadOnly",
+        ErrorKind::ReadOnlyFilesystem => Failure::new(
+            Reason::ReadOnly,
             format!("{path}: {e}: the volume of spec.to.volume is read-only"),
         ),
-        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => Failure::store(
-            "AlreadyExists",
+        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => Failure::new(
+            Reason::AlreadyExists,
             format!("{path}: {e}: it is no directory; name another one with spec.to.volume.path"),
         ),
-        _ => Failure::store("StoreFailed", format!("{path}: {e}")),
+        _ => Failure::new(Reason::StoreFailed, format!("{path}: {e}")),
     }
 }

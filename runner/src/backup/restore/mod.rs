@@ -17,7 +17,7 @@ mod files;
 
 use std::path::Path;
 
-use crds::report::exit;
+use crds::report::{Reason, exit};
 
 use crate::backup::fetch;
 use crate::backup::found::{self, Found};
@@ -126,8 +126,8 @@ impl Dumps for Archive<'_> {
         let lost = met.iter().position(|met| !met);
         match lost.and_then(|i| dumps.get(i)) {
             None => Ok(()),
-            Some(dump) => Err(Failure::verification(
-                "ArchiveDamaged",
+            Some(dump) => Err(Failure::new(
+                Reason::ArchiveDamaged,
                 format!("{} does not hold {}", self.key(), dump.path),
             )),
         }

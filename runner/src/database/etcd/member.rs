@@ -1,5 +1,6 @@
 //! The data directory of a new member of etcd, made of a snapshot by etcd's own tool.
 
+use crds::report::Reason;
 use std::path::{Path, PathBuf};
 
 use crate::database::process::Program;
@@ -27,8 +28,8 @@ pub(crate) fn make(
         if ended.good() {
             return Ok(output);
         }
-        Err(Failure::source(
-            "RestoreFailed",
+        Err(Failure::new(
+            Reason::RestoreFailed,
             format!(
                 "{} ended with {}: {}: check spec.to.etcd and the room on the volume",
                 program.name(),
@@ -56,8 +57,8 @@ pub(crate) fn make(
     run(args)?;
     for made in ["member/snap/db", "member/wal"] {
         if !data.join(made).exists() {
-            return Err(Failure::verification(
-                "RestoreIncomplete",
+            return Err(Failure::new(
+                Reason::RestoreIncomplete,
                 format!(
                     "the tool ended well and made no {made}; what the target held is untouched"
                 ),

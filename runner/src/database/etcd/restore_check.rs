@@ -1,6 +1,7 @@
 //! Snapshots of etcd: restored into the data directory of a new member, as one would to start it.
 //! The restore checks the snapshot's own hash; what came of it has to be of the same revision.
 
+use crds::report::Reason;
 use serde_json::Value;
 
 use crate::database::process::Program;
@@ -40,8 +41,8 @@ pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
         let (text, ended) = call(&["snapshot", "status", path, "--write-out=json"])?;
         let read = ended.good().then(|| parse(&text)).flatten();
         read.ok_or_else(|| {
-            Failure::other(
-                "ScratchFailed",
+            Failure::new(
+                Reason::ScratchFailed,
                 format!("{} tells no status of {path}", file_name(&program)),
             )
         })
@@ -49,8 +50,8 @@ pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
     let (revision, keys) = status(&snapshot.to_string())?;
     let (restored, _) = status(&data.join("member/snap/db").display().to_string())?;
     if restored != revision {
-        return Err(Failure::verification(
-            "RestoreDiffers",
+        return Err(Failure::new(
+            Reason::RestoreDiffers,
             format!(
                 "a restore of {} differs: it is of revision {restored} instead of {revision}",
                 check.what()

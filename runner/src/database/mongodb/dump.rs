@@ -5,6 +5,7 @@ use crate::database::process::Program;
 use crate::database::spool::Member;
 use crate::failure::Failure;
 use crate::settings::plan::expose;
+use crds::report::Reason;
 
 pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let d = job.database;
@@ -48,8 +49,8 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     job.ended("mongodump", &ended)?;
     job.partial();
     if !out.is_dir() {
-        return Err(Failure::source(
-            "IncompleteDump",
+        return Err(Failure::new(
+            Reason::IncompleteDump,
             "mongodump ended well but wrote nothing: check config.database and what the user may see",
         ));
     }
@@ -58,14 +59,14 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
         .iter()
         .all(|m| m.bytes() == 0 && !m.path().ends_with(".bson"))
     {
-        return Err(Failure::source(
-            "IncompleteDump",
+        return Err(Failure::new(
+            Reason::IncompleteDump,
             "the dump holds no collection: check config.database and what the user may see",
         ));
     }
     if let Some(path) = alone(&members) {
-        return Err(Failure::source(
-            "IncompleteDump",
+        return Err(Failure::new(
+            Reason::IncompleteDump,
             format!("the dump describes {path} but lacks its documents: it is not kept; run again"),
         ));
     }

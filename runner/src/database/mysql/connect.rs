@@ -1,6 +1,7 @@
 //! The way to a server: clients that run here, an option file on memory, TLS as demanded, and what
 //! the server says of itself.
 
+use crds::report::Reason;
 use std::path::PathBuf;
 
 use crds::parts::TlsMode;
@@ -13,7 +14,11 @@ use crate::settings::Source;
 /// Logins that fail so may succeed with the client of the server's own flavour, which knows its
 /// plugins and checks certificates its way, or without TLS where the mode allows: MariaDB's client
 /// sends the password of caching_sha2_password as if there were TLS, which the server denies.
-const TO_TRY_AGAIN: [&str; 3] = ["TlsFailed", "AuthPluginMissing", "AccessDenied"];
+const TO_TRY_AGAIN: [Reason; 3] = [
+    Reason::TlsFailed,
+    Reason::AuthPluginMissing,
+    Reason::AccessDenied,
+];
 
 /// A server that was spoken to, where there is an SQL client to do so.
 pub struct Connection {
@@ -53,7 +58,7 @@ pub fn connect(context: &Context, source: &Source) -> Result<Connection, Failure
             let greeting = source::greet(source);
             let fitting = connection.clients.sql(greeting.map(|g| g.flavour)).cloned();
             let plain = source.tls == TlsMode::Preferred
-                && greeting.map_or(e.reason == "TlsFailed", |g| !g.tls);
+                && greeting.map_or(e.reason == Reason::TlsFailed, |g| !g.tls);
             connection.tls = !plain;
             match fitting {
                 Some(other) if other != sql || plain => observe(&connection, &other),

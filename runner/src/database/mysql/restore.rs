@@ -6,6 +6,7 @@ use crate::database::mysql::target::{DefinersWish, Plan, Target};
 use crate::database::restore::{Job, StoredDump};
 use crate::failure::Failure;
 use crate::settings::Source;
+use crds::report::{Reason, exit};
 
 /// A dump on its first way through.
 struct Seen<'a> {
@@ -99,14 +100,16 @@ fn plan<'a>(
     (summary, found): (Summary, Result<Found, String>),
 ) -> Result<(Plan<'a>, Summary), Failure> {
     if !summary.whole {
-        return Err(Failure::verification(
-            "IncompleteDump",
+        return Err(Failure::at(
+            exit::VERIFICATION,
+            Reason::IncompleteDump,
             format!("{} in {} {}", dump.path, job.key(), summary.flaw),
         ));
     }
     let found = found.map_err(|what| {
-        Failure::verification(
-            "IncompleteDump",
+        Failure::at(
+            exit::VERIFICATION,
+            Reason::IncompleteDump,
             format!("{} in {} holds {what}", dump.path, job.key()),
         )
     })?;

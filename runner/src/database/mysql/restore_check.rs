@@ -7,6 +7,7 @@ use crate::database::mysql::scratch::{self, Scratch};
 use crate::database::mysql::source::{self, Clients, Flavour};
 use crate::database::restore_check::{RestoreCheck, VOLUME, find};
 use crate::failure::Failure;
+use crds::report::Reason;
 
 /// Of one transaction, and with what gobackup leaves out. What the Database's `args` say comes
 /// after it and counts.
@@ -51,8 +52,8 @@ pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
         let create = format!("CREATE DATABASE `{}`;\n", name.replace('`', "``"));
         let (_, ended) = source::Dump::run(sql, &args, &create, &context.cancel, &context.scrub)?;
         if !ended.good() {
-            return Err(Failure::other(
-                "ScratchFailed",
+            return Err(Failure::new(
+                Reason::ScratchFailed,
                 format!("no database can be made: {}", ended.messages.join(" / ")),
             ));
         }

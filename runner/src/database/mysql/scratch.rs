@@ -1,6 +1,7 @@
 //! A scratch MariaDB without network, to restore dumps of MySQL and MariaDB into. What it refuses or
 //! has otherwise proves nothing where it is older than the source or of another flavour.
 
+use crds::report::Reason;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -173,8 +174,8 @@ impl Scratch {
         let (install, server) = (find("mariadb-install-db")?, find("mariadbd")?);
         let directory = root().join(format!("scratch-{}", context.nonce));
         std::fs::create_dir(&directory).map_err(|e| {
-            Failure::other(
-                "ScratchFailed",
+            Failure::new(
+                Reason::ScratchFailed,
                 format!("{} can't be made ({e}): set {volume}", directory.display()),
             )
         })?;
@@ -216,8 +217,8 @@ impl Scratch {
         if good {
             return Ok(());
         }
-        Err(Failure::other(
-            "ScratchFailed",
+        Err(Failure::new(
+            Reason::ScratchFailed,
             format!(
                 "the scratch server's data directory can't be made: give {} more space",
                 self.volume
@@ -244,8 +245,8 @@ impl Scratch {
             ])
             .spawn()
             .map_err(|e| {
-                Failure::other(
-                    "ScratchFailed",
+                Failure::new(
+                    Reason::ScratchFailed,
                     format!("the scratch server can't be started: {e}"),
                 )
             })
@@ -277,8 +278,8 @@ impl Scratch {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(Failure::other(
-                    "ScratchFailed",
+                return Err(Failure::new(
+                    Reason::ScratchFailed,
                     "the scratch server does not answer",
                 ));
             }
@@ -400,8 +401,8 @@ impl Scratch {
         let ended = child.wait()?;
         let summary = reader.finish();
         if read.is_err() || !ended.good() || !summary.whole {
-            return Err(Failure::other(
-                "ScratchFailed",
+            return Err(Failure::new(
+                Reason::ScratchFailed,
                 format!(
                     "the restored data can't be dumped again: {} ended with {} and said: {}",
                     client.name(),

@@ -8,6 +8,7 @@ use crate::database::process::{Program, explain};
 use crate::database::spool::{Member, spool};
 use crate::failure::Failure;
 use crate::settings::plan::expose;
+use crds::report::Reason;
 
 pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let database = job.database;
@@ -25,7 +26,10 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let name = database.database.as_deref().unwrap_or("all_databases");
     let mut running = program.start(job.context, false)?;
     let Some(output) = running.source() else {
-        return Err(Failure::other("ClientNotStarted", "pg_dump has no output"));
+        return Err(Failure::new(
+            Reason::ClientNotStarted,
+            "pg_dump has no output",
+        ));
     };
     let partial = job.partial();
     let mut script = PlainDump::default();

@@ -1,5 +1,6 @@
 //! Dumps of PostgreSQL, in a scratch cluster that listens on a socket alone.
 
+use crds::report::Reason;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -216,7 +217,10 @@ impl<'a> Cluster<'a> {
         .arg(format!("--pgdata={}", data.display()));
         named(&mut init, &home)?;
         let made = init.output().map_err(|e| {
-            Failure::other("ScratchFailed", format!("initdb can't be started: {e}"))
+            Failure::new(
+                Reason::ScratchFailed,
+                format!("initdb can't be started: {e}"),
+            )
         })?;
         if !made.status.success() {
             let said = last(check.context, &made.stderr);
@@ -226,8 +230,8 @@ impl<'a> Cluster<'a> {
                     "set spec.job.podSecurityContext.runAsUser to a user of the image",
                 )
             } else {
-                Failure::other(
-                    "ScratchFailed",
+                Failure::new(
+                    Reason::ScratchFailed,
                     format!(
                         "initdb ended with {}: {said}; give {VOLUME} more space",
                         made.status
@@ -261,8 +265,8 @@ impl<'a> Cluster<'a> {
         })?;
         if started == Started::Ended {
             let said = cluster.server.borrow().said(check.context);
-            return Err(Failure::other(
-                "ScratchFailed",
+            return Err(Failure::new(
+                Reason::ScratchFailed,
                 format!("the scratch server ended: {said}"),
             ));
         }
@@ -295,8 +299,8 @@ impl<'a> Cluster<'a> {
         if ended.good() {
             return Ok(());
         }
-        Err(Failure::other(
-            "ScratchFailed",
+        Err(Failure::new(
+            Reason::ScratchFailed,
             format!(
                 "the scratch server refuses {}: {}",
                 sql.trim(),
@@ -359,7 +363,7 @@ impl<'a> Cluster<'a> {
             .extend(["--single-transaction", "--output=/dev/null", "--file=-"].map(str::to_owned));
         let mut running = program.start(self.check.context, true)?;
         let Some(mut input) = running.stdin.take() else {
-            return Err(Failure::other("ClientNotStarted", "psql has no input"));
+            return Err(Failure::new(Reason::ClientNotStarted, "psql has no input"));
         };
         // A client that stops reading tells why itself.
         let mut open = true;
@@ -429,15 +433,18 @@ impl<'a> Cluster<'a> {
         program.env = vec![("LC_ALL".to_owned(), "C".to_owned())];
         let mut running = program.start(self.check.context, false)?;
         let Some(mut output) = running.stdout.take() else {
-            return Err(Failure::other("ClientNotStarted", "pg_dump has no output"));
+            return Err(Failure::new(
+                Reason::ClientNotStarted,
+                "pg_dump has no output",
+            ));
         };
         let mut script = PlainDump::default();
         let read = drain(self.check.context, &mut output, &mut |c| script.feed(c));
         self.check.context.check()?;
         let ended = running.wait()?;
         if read.is_err() || !ended.good() || !script.is_whole() {
-            return Err(Failure::other(
-                "ScratchFailed",
+            return Err(Failure::new(
+                Reason::ScratchFailed,
                 format!(
                     "the restored data can't be dumped again: pg_dump ended with {}: {}",
                     ended.status_text(),

@@ -1,6 +1,7 @@
 //! Redis and Valkey: a snapshot over the network by `redis-cli --rdb`, or a mounted dump.rdb. Its
 //! end and its checksum are verified as the server would at start.
 
+use crds::report::{Reason, exit};
 use std::fs::File;
 
 use crate::database::dump::{DumpJob, incomplete};
@@ -19,8 +20,9 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let spooled = match &job.database.copy_from {
         Some(path) => {
             let file = File::open(path).map_err(|e| {
-                Failure::source(
-                    "NotFound",
+                Failure::at(
+                    exit::SOURCE,
+                    Reason::NotFound,
                     format!("{path} can't be read: {e}; check config.rdb_path and the volume"),
                 )
             })?;
@@ -46,8 +48,9 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
 pub(crate) fn probe(job: &DumpJob<'_>) -> Result<(), Failure> {
     if let Some(path) = &job.database.copy_from {
         return File::open(path).map(drop).map_err(|e| {
-            Failure::source(
-                "NotFound",
+            Failure::at(
+                exit::SOURCE,
+                Reason::NotFound,
                 format!("{path} can't be read: {e}; check config.rdb_path and the volume"),
             )
         });
@@ -98,8 +101,8 @@ fn over_the_network(job: &DumpJob<'_>, crc: &mut Crc64) -> Result<Spooled, Failu
     job.ended("redis-cli", &ended)?;
     let opened = File::open(&fifo).map_err(|e| {
         let said = ended.messages.join(" / ");
-        Failure::source(
-            "IncompleteDump",
+        Failure::new(
+            Reason::IncompleteDump,
             format!("redis-cli ended well but left no file ({e}): {said}"),
         )
     })?;
@@ -117,8 +120,8 @@ fn over_the_network(job: &DumpJob<'_>, crc: &mut Crc64) -> Result<Spooled, Failu
 /// It is no snapshot, or not a whole one.
 pub(crate) fn check(spooled: &Spooled, crc: &Crc64) -> Result<bool, Failure> {
     let incomplete = |what: &str| {
-        Err(Failure::source(
-            "IncompleteDump",
+        Err(Failure::new(
+            Reason::IncompleteDump,
             format!(
                 "the snapshot of {} bytes {what}: it is not kept; run again",
                 spooled.bytes
@@ -175,7 +178,10 @@ mod tests {
         };
         assert_eq!(check(&spooled(&whole), &crc), Ok(true));
         let failure = check(&spooled(&whole[..whole.len() - 1]), &crc).unwrap_err();
-        assert_eq!((failure.exit_code, failure.reason), (3, "IncompleteDump"));
+        assert_eq!(
+            (failure.exit_code, failure.reason.as_str()),
+            (3, "IncompleteDump")
+        );
         let mut flipped = whole.clone();
         *flipped.last_mut().unwrap() ^= 1;
         assert!(check(&spooled(&flipped), &crc).is_err());

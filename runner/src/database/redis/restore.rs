@@ -1,5 +1,6 @@
 //! A snapshot of Redis or Valkey into a running server, value by value.
 
+use crds::report::{Reason, exit};
 use secrecy::ExposeSecret;
 
 use crate::database::redis::rdb::Error;
@@ -50,7 +51,7 @@ pub(crate) fn restore(job: &Job<'_>, source: &Source) -> Result<(), Failure> {
     }
     if survey.functions > 0 && server.has_functions()? && !job.options.overwrite {
         return Err(Failure::occupied(
-            "TargetNotEmpty",
+            Reason::TargetNotEmpty,
             "libraries of functions are there already",
         ));
     }
@@ -59,7 +60,7 @@ pub(crate) fn restore(job: &Job<'_>, source: &Source) -> Result<(), Failure> {
         let ours = survey.replication_id.as_deref();
         if ours.is_some() && ids.contains(&ours) {
             return Err(Failure::occupied(
-                "TargetIsSource",
+                Reason::TargetIsSource,
                 &format!("{} is the server this dump came from", address.text()),
             ));
         }
@@ -121,7 +122,7 @@ fn free(job: &Job<'_>, server: &mut target::Server<'_>, database: u64) -> Result
     let keys = server.keys(database)?;
     if keys > 0 && !job.options.overwrite {
         return Err(Failure::occupied(
-            "TargetNotEmpty",
+            Reason::TargetNotEmpty,
             &format!("{keys} keys are in database {database} already"),
         ));
     }
@@ -152,8 +153,8 @@ fn fits(
         return Ok(());
     }
     let made_by = survey.made_by.as_deref().unwrap_or("a newer server");
-    Err(Failure::source(
-        "TargetTooOld",
+    Err(Failure::new(
+        Reason::TargetTooOld,
         format!(
             "the dump is of {made_by} (RDB version {}), which {} with version {version} does not read: restore into a server as new, of the same maker",
             survey.version,
@@ -191,7 +192,7 @@ fn partly(e: Failure) -> Failure {
 }
 
 fn incomplete(text: &str) -> Failure {
-    Failure::verification("RestoreIncomplete", text)
+    Failure::new(Reason::RestoreIncomplete, text)
 }
 
 /// Why the snapshot can't be read.
@@ -199,12 +200,13 @@ fn unreadable(job: &Job<'_>, e: Error) -> Failure {
     let name = job.dumps.first().map(|d| d.name()).unwrap_or_default();
     match e {
         Error::Io(e) => damaged(job.key(), e),
-        e @ (Error::Cut(_) | Error::Bad(..)) => Failure::verification(
-            "IncompleteDump",
+        e @ (Error::Cut(_) | Error::Bad(..)) => Failure::at(
+            exit::VERIFICATION,
+            Reason::IncompleteDump,
             format!("{name} of {} is no whole snapshot: {e}", job.key()),
         ),
-        e @ (Error::Unknown(..) | Error::TooLarge(_)) => Failure::verification(
-            "NotRestorable",
+        e @ (Error::Unknown(..) | Error::TooLarge(_)) => Failure::new(
+            Reason::NotRestorable,
             format!(
                 "{name} of {} can't be restored over the network: {e}; spec.to.volume (--to-volume) puts dump.rdb on a volume for a server to start with",
                 job.key()

@@ -1,5 +1,6 @@
 //! Snapshots of Redis and Valkey: a server is started on the very file.
 
+use crds::report::Reason;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -64,8 +65,8 @@ pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
     let (read, expired) = counted(check, &checker, &file)?;
     // Keys whose time is up are no more loaded.
     if there > read || there + expired < read {
-        return Err(Failure::verification(
-            "RestoreDiffers",
+        return Err(Failure::new(
+            Reason::RestoreDiffers,
             format!(
                 "a restore of {} differs: {there} keys are there instead of {read}, {expired} of which have expired",
                 check.what()
@@ -124,8 +125,8 @@ fn counted(check: &RestoreCheck<'_>, checker: &Path, file: &Path) -> Result<(u64
         number(" already expired"),
     ) {
         (true, Some(read), Some(expired)) => Ok((read, expired)),
-        _ => Err(Failure::other(
-            "ScratchFailed",
+        _ => Err(Failure::new(
+            Reason::ScratchFailed,
             format!(
                 "{} gave no number of keys: {}",
                 program.name(),

@@ -1,5 +1,6 @@
 //! The first reading of an artefact: what was stored is compared, and what the dump would do is seen.
 
+use crds::report::Reason;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -104,7 +105,10 @@ fn read(
             Err(e) => {
                 return Err(e.downcast::<Failure>().unwrap_or_else(|e| {
                     let key = &manifest.key;
-                    Failure::verification("Damaged", format!("{key} can't be read to its end: {e}"))
+                    Failure::new(
+                        Reason::Damaged,
+                        format!("{key} can't be read to its end: {e}"),
+                    )
                 }));
             }
         };
@@ -115,5 +119,5 @@ fn read(
     script.finish(&mut out);
     script
         .found()
-        .map_err(|what| Failure::verification("Damaged", format!("{} holds {what}", manifest.key)))
+        .map_err(|what| Failure::new(Reason::Damaged, format!("{} holds {what}", manifest.key)))
 }

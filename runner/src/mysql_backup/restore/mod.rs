@@ -12,6 +12,7 @@
 
 mod look;
 
+use crds::report::Reason;
 use crds::run::Artefact;
 
 use crate::context::Context;
@@ -69,7 +70,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     );
     if options.dry_run {
         context.reporter.update(|r| {
-            "WouldRestore".clone_into(&mut r.reason);
+            Reason::WouldRestore.as_str().clone_into(&mut r.reason);
             r.message = format!("would restore {what}");
         });
         return Ok(());
@@ -79,7 +80,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     let mut dump = artefacts::open(context, store.as_ref(), &manifest)?;
     target.load(&plan, &mut dump)?;
     context.reporter.update(|r| {
-        "Restored".clone_into(&mut r.reason);
+        Reason::Restored.as_str().clone_into(&mut r.reason);
         r.message = format!("restored {what}");
     });
     Ok(())

@@ -2,6 +2,7 @@
 //! counted on its way like the dump was. What belongs to the server it came from is left out, and
 //! what the server says of the rows is heard.
 
+use crds::report::Reason;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -66,8 +67,8 @@ pub fn load(
             Err(e) => {
                 child.terminate();
                 return Err(e.downcast::<Failure>().unwrap_or_else(|e| {
-                    Failure::verification(
-                        "Damaged",
+                    Failure::new(
+                        Reason::Damaged,
                         format!("the artefact can't be read to its end: {e}"),
                     )
                 }));

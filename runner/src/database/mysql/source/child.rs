@@ -1,5 +1,6 @@
 //! A client as a child process: no shell, an empty environment, a process group of its own.
 
+use crds::report::{Reason, exit};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -45,8 +46,8 @@ impl Dump {
     ) -> Result<(Self, Watched<ChildStdout>), Failure> {
         let mut dump = spawn(client, args, Stdio::null(), cancel, scrub)?;
         let Some(output) = dump.child.stdout.take() else {
-            return Err(Failure::other(
-                "ClientNotStarted",
+            return Err(Failure::new(
+                Reason::ClientNotStarted,
                 "the client has no output",
             ));
         };
@@ -70,8 +71,8 @@ impl Dump {
         let mut load = spawn(client, args, Stdio::piped(), cancel, scrub)?;
         let (Some(input), Some(output)) = (load.child.stdin.take(), load.child.stdout.take())
         else {
-            return Err(Failure::other(
-                "ClientNotStarted",
+            return Err(Failure::new(
+                Reason::ClientNotStarted,
                 "the client has no input or output",
             ));
         };
@@ -92,7 +93,10 @@ impl Dump {
         let mut dump = spawn(client, args, Stdio::piped(), cancel, scrub)?;
         let name = dump.name.clone();
         let failed = |e: std::io::Error| {
-            Failure::source("ClientFailed", format!("speaking to {name} failed: {e}"))
+            Failure::new(
+                Reason::ClientFailed,
+                format!("speaking to {name} failed: {e}"),
+            )
         };
         let stdin = dump.child.stdin.take();
         let text = input.to_owned();
@@ -126,8 +130,9 @@ impl Dump {
     /// The system can't tell.
     pub fn wait(mut self) -> Result<Ended, Failure> {
         let status = self.child.wait().map_err(|e| {
-            Failure::other(
-                "ClientFailed",
+            Failure::at(
+                exit::FAILED,
+                Reason::ClientFailed,
                 format!("waiting for {} failed: {e}", self.name),
             )
         })?;

@@ -213,7 +213,10 @@ mod tests {
             "no dump client: looked for mariadb-dump or mysqldump in /nonexistent; use an image that has one of them"
         );
         let failure = Clients::find(&settings(Some("mysql:9"))).unwrap_err();
-        assert_eq!((failure.exit_code, failure.reason), (2, "InvalidSettings"));
+        assert_eq!(
+            (failure.exit_code, failure.reason.as_str()),
+            (2, "InvalidSettings")
+        );
         assert!(
             failure
                 .message

@@ -1,5 +1,6 @@
 //! Whether a dump of MySQL or MariaDB is what was asked for: whole, and nothing of it missing.
 
+use crds::report::Reason;
 use std::collections::HashSet;
 
 use crate::database::mysql::dump_reader::Summary;
@@ -35,7 +36,7 @@ pub fn check(
     asked: &Asked<'_>,
     there: impl Fn(&[(String, String)]) -> Result<Vec<(String, String)>, Failure>,
 ) -> Result<(), Failure> {
-    let incomplete = |text: String| Failure::source("IncompleteDump", text);
+    let incomplete = |text: String| Failure::new(Reason::IncompleteDump, text);
     if !summary.whole {
         return Err(incomplete(format!(
             "{client} ended with status 0 but the dump of {bytes} bytes {}: it is not kept; run again",
@@ -43,8 +44,8 @@ pub fn check(
         )));
     }
     if asked.bare.is_none() && summary.databases.is_empty() {
-        return Err(Failure::source(
-            "NoDatabases",
+        return Err(Failure::new(
+            Reason::NoDatabases,
             "the dump holds no database: check what the user may see",
         ));
     }
@@ -170,7 +171,10 @@ mod tests {
     #[test]
     fn t5_what_was_planned_and_is_not_in_the_dump_is_missed() {
         let failure = judge(&source("", ""), &[pair("shop", "u")]).unwrap_err();
-        assert_eq!((failure.exit_code, failure.reason), (3, "IncompleteDump"));
+        assert_eq!(
+            (failure.exit_code, failure.reason.as_str()),
+            (3, "IncompleteDump")
+        );
         assert!(failure.message.contains("shop.u"), "{}", failure.message);
         // Dropped meanwhile, or left out by the user.
         assert!(judge(&source("", ""), &[]).is_ok());

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::process::Ended;
 use crate::settings::Source;
 use crate::stall;
+use crds::report::{Reason, exit};
 
 /// The failure of a client that did not end well.
 pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
@@ -24,106 +25,107 @@ pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
         return silent(client, ended);
     };
     let user = &source.username;
-    let (reason, remedy): (&'static str, String) = match number(said) {
+    let (reason, remedy): (Reason, String) = match number(said) {
         Some(1045 | 1698) => (
-            "AccessDenied",
+            Reason::AccessDenied,
             format!(
                 "access denied for user {user:?} at {place}: check the password's Secret and key (PASSWORD or spec.source.credentialsSecretRef) and that the user may log in from this pod's address"
             ),
         ),
         Some(1044 | 1142 | 1143 | 1227 | 1370) => (
-            "MissingPrivilege",
+            Reason::MissingPrivilege,
             format!("user {user:?} lacks a privilege: grant what the message names (SELECT, SHOW VIEW, TRIGGER, EVENT; RELOAD and PROCESS for some clients)"),
         ),
         Some(1049) => (
-            "UnknownDatabase",
+            Reason::UnknownDatabase,
             "a database does not exist: correct DATABASES or spec.source.databases".to_owned(),
         ),
         Some(1146 | 1051) => (
-            "TableVanished",
+            Reason::TableVanished,
             "a table was dropped or renamed during the dump: run again, away from migrations".to_owned(),
         ),
         Some(1412) => (
-            "TableAltered",
+            Reason::TableAltered,
             "a table was altered during the dump, so no consistent copy exists: run again, away from migrations".to_owned(),
         ),
         Some(1449 | 1356) => (
-            "InvalidView",
+            Reason::InvalidView,
             "a view or program refers to a definer, table or function that does not exist: repair or drop it".to_owned(),
         ),
         Some(2005) => (
-            "UnknownHost",
+            Reason::UnknownHost,
             format!("host {:?} can't be resolved: correct HOST or spec.source.host (name.namespace.svc for a Service)", source.host),
         ),
         Some(2002 | 2003) => refused(said, &place),
         Some(2006 | 2012 | 2013 | 2055 | 1158..=1161) if is_handshake(said) => (
-            "ConnectionLost",
+            Reason::ConnectionLost,
             format!("the connection to {place} was cut before the login: look whether a proxy, a NetworkPolicy or a mesh closes it, and whether the server starts, refuses this host or has reached max_connections"),
         ),
         Some(2006 | 2013 | 2055 | 1927 | 1053) => (
-            "ConnectionLost",
+            Reason::ConnectionLost,
             format!("the connection to {place} was lost: look at the server's log (restart, KILL, timeouts, memory); if it always breaks at the same row, raise max-allowed-packet"),
         ),
         Some(2020 | 1153) => (
-            "PacketTooLarge",
+            Reason::PacketTooLarge,
             "a row is larger than max-allowed-packet: raise it on the server and in MYSQLDUMP_ARGS or spec.source.extraArgs (--max-allowed-packet=1G)".to_owned(),
         ),
         Some(2026) => (
-            "TlsFailed",
+            Reason::TlsFailed,
             "the TLS connection failed: the server must offer TLS with a certificate of the CA in spec.source.tls.caSecretKeyRef that names the host (MariaDB's client asks for the name with VerifyCA too); or lower spec.source.tls.mode".to_owned(),
         ),
         Some(3159 | 1130) => (
-            "AccessDenied",
+            Reason::AccessDenied,
             format!("the server at {place} does not admit this host or a connection without TLS: adapt the user's host part or spec.source.tls.mode"),
         ),
         Some(2059 | 2061 | 1251 | 1524) => (
-            "AuthPluginMissing",
+            Reason::AuthPluginMissing,
             "the client lacks the user's authentication plugin: use an image whose client has it, or another plugin for the user".to_owned(),
         ),
         Some(1205 | 1213) => (
-            "LockWait",
+            Reason::LockWait,
             "a lock was not granted in time: run away from long transactions and migrations".to_owned(),
         ),
         Some(3024 | 1969) => (
-            "QueryTimeout",
+            Reason::QueryTimeout,
             "the server ended a query by its own limit (max_statement_time, max_execution_time): raise it for this user".to_owned(),
         ),
         Some(1040 | 1203 | 1226) => (
-            "TooManyConnections",
+            Reason::TooManyConnections,
             "the server or user has no connection free: raise max_connections or run at another time".to_owned(),
         ),
         // MariaDB's and MySQL's number.
         Some(4151 | 3118 | 3955) => (
-            "AccountLocked",
+            Reason::AccountLocked,
             format!("the account of user {user:?} is locked: ALTER USER … ACCOUNT UNLOCK, or name another user"),
         ),
         Some(1129) => (
-            "AccessDenied",
+            Reason::AccessDenied,
             format!("the server at {place} has blocked this host after too many failed connections: FLUSH HOSTS there"),
         ),
         Some(1820 | 1862) => (
-            "PasswordExpired",
+            Reason::PasswordExpired,
             format!("the password of user {user:?} has expired: set a new one"),
         ),
         Some(1290 | 1792) => (
-            "ServerRefused",
+            Reason::ServerRefused,
             "the server refuses the statement in its present mode (read-only options)".to_owned(),
         ),
         Some(28) => (
-            "NoSpace",
+            Reason::NoSpace,
             "the server or client has no disk space left (errno 28): free some".to_owned(),
         ),
         _ if said.contains("unknown option") || said.contains("unknown variable") => (
-            "UnknownOption",
+            Reason::UnknownOption,
             format!("{client} does not know an argument: correct MYSQLDUMP_ARGS or spec.source.extraArgs"),
         ),
         _ if said.contains("insufficient privileges") => (
-            "MissingPrivilege",
+            Reason::MissingPrivilege,
             format!("user {user:?} may not read the body of a routine: grant SELECT on mysql.proc (MariaDB, MySQL 5.7) or SHOW_ROUTINE (MySQL 8)"),
         ),
-        _ => ("ClientFailed", "the client failed".to_owned()),
+        _ => (Reason::ClientFailed, "the client failed".to_owned()),
     };
-    Failure::source(
+    Failure::at(
+        exit::SOURCE,
         reason,
         format!(
             "{remedy}; {client} ended with {} and said: {said}",
@@ -146,7 +148,7 @@ fn is_handshake(said: &str) -> bool {
     .any(|w| lower.contains(w))
 }
 
-fn refused(said: &str, place: &str) -> (&'static str, String) {
+fn refused(said: &str, place: &str) -> (Reason, String) {
     let lower = said.to_lowercase();
     // The number in parentheses is errno: 111 refused, 110 timed out, 113 no route.
     if lower.contains("unknown") && lower.contains("host")
@@ -155,7 +157,7 @@ fn refused(said: &str, place: &str) -> (&'static str, String) {
         || said.contains("(-5)")
     {
         return (
-            "UnknownHost",
+            Reason::UnknownHost,
             format!(
                 "the host of {place} can't be resolved: correct HOST or spec.source.host (name.namespace.svc for a Service)"
             ),
@@ -163,12 +165,12 @@ fn refused(said: &str, place: &str) -> (&'static str, String) {
     }
     if said.contains("(110)") || lower.contains("timed out") {
         return (
-            "ConnectTimeout",
+            Reason::ConnectTimeout,
             format!("no answer from {place}: check address, NetworkPolicy and firewall"),
         );
     }
     (
-        "ConnectionRefused",
+        Reason::ConnectionRefused,
         format!(
             "no connection to {place}: check HOST and PORT, and that the server runs and listens there"
         ),
@@ -178,13 +180,13 @@ fn refused(said: &str, place: &str) -> (&'static str, String) {
 fn silent(client: &str, ended: &Ended) -> Failure {
     let status = ended.status_text();
     if ended.status.code().is_some() {
-        return Failure::source(
-            "ClientFailed",
+        return Failure::new(
+            Reason::ClientFailed,
             format!("{client} ended with {status} and said nothing"),
         );
     }
-    Failure::source(
-        "ClientKilled",
+    Failure::new(
+        Reason::ClientKilled,
         format!(
             "{client} was ended by {status}: if that is 9, raise the container's memory limit (spec.resources)"
         ),

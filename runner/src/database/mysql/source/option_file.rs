@@ -1,6 +1,7 @@
 //! The client's option file: the one place where the password is written, on memory, mode 0600,
 //! gone when the run ends.
 
+use crds::report::Reason;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -52,8 +53,8 @@ impl OptionFile {
             file.write_all(text.expose_secret().as_bytes())
         };
         write().map_err(|e| {
-            Failure::other(
-                "ScratchFailed",
+            Failure::new(
+                Reason::ScratchFailed,
                 format!(
                     "writing the client's option file in {} failed: {e}",
                     directory.display()

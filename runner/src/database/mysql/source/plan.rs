@@ -6,6 +6,7 @@ use crate::database::mysql::source::given::Arguments;
 use crate::database::mysql::source::server::{Names, Server};
 use crate::failure::Failure;
 use crate::settings::{Databases, Source};
+use crds::report::Reason;
 
 /// Arguments of the dump client after the option file, and what to warn about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -209,8 +210,8 @@ fn restorable(client: &Client, server: &Server) -> Result<(), Failure> {
     if !foreign || server.generated.is_empty() {
         return Ok(());
     }
-    Err(Failure::source(
-        "ClientDoesNotFit",
+    Err(Failure::new(
+        Reason::ClientDoesNotFit,
         format!(
             "MySQL would refuse to load what MariaDB's client ({}) writes of tables with generated columns ({}): use an image with MySQL's own mysqldump, or exclude these tables",
             client.name(),
@@ -235,8 +236,8 @@ fn limit(
             .push("--init-command=SET SESSION sql_select_limit=18446744073709551615".to_owned());
         return Ok(());
     }
-    Err(Failure::source(
-        "RowsLimited",
+    Err(Failure::new(
+        Reason::RowsLimited,
         format!(
             "the server gives user {:?} at most {rows} rows of a table (sql_select_limit), so the dump would lack the rest: SET GLOBAL sql_select_limit=DEFAULT, and look into init_connect",
             source.username
@@ -359,8 +360,8 @@ fn databases(server: Option<&Server>, source: &Source, plan: &mut DumpPlan) -> R
         }
     };
     if names.is_empty() {
-        return Err(Failure::source(
-            "NoDatabases",
+        return Err(Failure::new(
+            Reason::NoDatabases,
             format!(
                 "0 databases to dump: user {:?} sees none but the server's own; create one, or grant SELECT on it",
                 source.username
@@ -482,7 +483,10 @@ mod tests {
         let mut mysql_server = server("9.7.4");
         mysql_server.generated = Names::of(vec!["shop.t".into()]);
         let failure = plan(&mariadb(), Some(&mysql_server), &source("")).unwrap_err();
-        assert_eq!((failure.exit_code, failure.reason), (3, "ClientDoesNotFit"));
+        assert_eq!(
+            (failure.exit_code, failure.reason.as_str()),
+            (3, "ClientDoesNotFit")
+        );
         assert!(failure.message.contains("shop.t") && failure.message.contains("mysqldump"));
         assert!(plan(&mysql(), Some(&mysql_server), &source("")).is_ok());
         let mut mariadb_server = server("11.8.9-MariaDB");
@@ -619,7 +623,10 @@ mod tests {
         let mut limited = server("9.7.4");
         limited.row_limit = Some("100".into());
         let failure = plan(&mysql(), Some(&limited), &source("")).unwrap_err();
-        assert_eq!((failure.exit_code, failure.reason), (3, "RowsLimited"));
+        assert_eq!(
+            (failure.exit_code, failure.reason.as_str()),
+            (3, "RowsLimited")
+        );
         let client = Client::new(
             "/usr/bin/mysqldump".into(),
             "Ver 9.7.4",
@@ -658,6 +665,9 @@ mod tests {
         let mut empty = server("10.11.19-MariaDB");
         empty.databases.clear();
         let failure = plan(&mariadb(), Some(&empty), &source("")).unwrap_err();
-        assert_eq!((failure.exit_code, failure.reason), (3, "NoDatabases"));
+        assert_eq!(
+            (failure.exit_code, failure.reason.as_str()),
+            (3, "NoDatabases")
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! What the server is, holds and allows, read by the SQL client before the dump.
 
+use crds::report::Reason;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -313,8 +314,8 @@ pub fn still_there(
 fn demand_tls(source: &Source, server: &Server) -> Result<(), Failure> {
     let demanded = !matches!(source.tls, TlsMode::Disabled | TlsMode::Preferred);
     if demanded && server.variable("Ssl_cipher").is_empty() {
-        return Err(Failure::source(
-            "TlsFailed",
+        return Err(Failure::new(
+            Reason::TlsFailed,
             format!(
                 "spec.source.tls.mode is {:?} but the server offers no TLS: set it up there, or lower the mode",
                 source.tls

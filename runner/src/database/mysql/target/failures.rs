@@ -4,6 +4,7 @@ use crate::database::mysql::source;
 use crate::failure::Failure;
 use crate::process::Ended;
 use crate::settings::Source;
+use crds::report::{Reason, exit};
 
 /// What whoever restores needs, on the databases it fills.
 pub(super) const RIGHTS: &str = "a restore needs CREATE, DROP, ALTER, INSERT, SELECT on the databases it fills, and of CREATE VIEW, TRIGGER, CREATE ROUTINE, ALTER ROUTINE and EVENT what the dump makes";
@@ -52,31 +53,31 @@ pub(crate) fn explain(client: &str, ended: &Ended, target: &Source) -> Failure {
     let user = &target.username;
     let (reason, remedy) = match number {
         Some(1227) => (
-            "MissingPrivilege",
+            Reason::MissingPrivilege,
             format!(
                 "user {user:?} may not do what the message says: objects defined by others need SET USER (MariaDB) or SET_ANY_DEFINER (MySQL), or spec.definers Drop (--definers Drop)"
             ),
         ),
         Some(1044 | 1142 | 1143 | 1370) => (
-            "MissingPrivilege",
+            Reason::MissingPrivilege,
             format!("user {user:?} lacks a privilege: {RIGHTS}"),
         ),
         Some(1418 | 1419) => (
-            "MissingPrivilege",
+            Reason::MissingPrivilege,
             format!(
                 "the server keeps a binary log and lets user {user:?} make no functions or triggers: set its log_bin_trust_function_creators, or restore as a user with SUPER"
             ),
         ),
         Some(1007 | 1050 | 1304 | 1359 | 1537) => (
-            "TargetNotEmpty",
+            Reason::TargetNotEmpty,
             "something of this name is there already: restore under another name (spec.to.database, --database), or drop it".to_owned(),
         ),
         Some(1062 | 1451 | 1452) => (
-            "RestoreFailed",
+            Reason::RestoreFailed,
             "a row was refused: another program may write to the target".to_owned(),
         ),
         Some(1115 | 1273 | 1193 | 1286 | 1064 | 1231 | 4161) => (
-            "ServerRefused",
+            Reason::ServerRefused,
             "the server does not take what the dump's server wrote: restore into a server of the same maker and of its version or a newer one".to_owned(),
         ),
         _ => return of_target(source::explain(client, ended, target)),
@@ -86,7 +87,8 @@ pub(crate) fn explain(client: &str, ended: &Ended, target: &Source) -> Failure {
         .iter()
         .rev()
         .find(|m| source::number(m).is_some());
-    Failure::source(
+    Failure::at(
+        exit::SOURCE,
         reason,
         format!(
             "{remedy}; {client} ended with {} and said: {}",

@@ -5,6 +5,7 @@
 pub mod compare;
 pub mod failures;
 
+use crds::report::Reason;
 use std::collections::BTreeSet;
 use std::io::Read;
 
@@ -171,8 +172,8 @@ impl<'a> Target<'a> {
             self.ask("SELECT CURRENT_USER(), @@log_bin, @@log_bin_trust_function_creators;\n")?;
         let row: Vec<&str> = text.trim_end_matches('\n').split('\t').collect();
         let [account, log, trust] = row[..] else {
-            return Err(Failure::source(
-                "ClientFailed",
+            return Err(Failure::new(
+                Reason::ClientFailed,
                 "the target's server gave no answer to who the user is",
             ));
         };
@@ -205,14 +206,14 @@ impl<'a> Target<'a> {
         let server = self.connection.server.as_ref();
         if server.is_some_and(|server| plan.server.is(&server.identity())) && !plan.renamed() {
             return Err(Failure::occupied(
-                "TargetIsSource",
+                Reason::TargetIsSource,
                 &format!("{} is the server this dump came from", self.place()),
             ));
         }
         let filled = self.tables(&plan.names)?;
         if let Some((database, table)) = filled.first() {
             return Err(Failure::occupied(
-                "TargetNotEmpty",
+                Reason::TargetNotEmpty,
                 &format!(
                     "{} tables are there already, {database}.{table} for one",
                     filled.len()
@@ -240,8 +241,7 @@ impl<'a> Target<'a> {
         let found = &plan.found;
         if !found.refusals.is_empty() {
             return Err(Failure::new(
-                crds::report::exit::SETTINGS,
-                "NotRenamable",
+                Reason::NotRenamable,
                 format!(
                     "{} can't be restored as {to}: it refers to databases in a way that can't be renamed for sure: {}; nothing was changed. Restore it under its own name into another server, or have these changed and back up again",
                     plan.what,
@@ -276,8 +276,8 @@ impl<'a> Target<'a> {
             if lacking.is_empty() {
                 continue;
             }
-            return Err(Failure::source(
-                "MissingPrivilege",
+            return Err(Failure::new(
+                Reason::MissingPrivilege,
                 format!(
                     "user {} lacks {} on database {name} at {}: grant it; {}; nothing was changed",
                     self.account,
@@ -333,8 +333,7 @@ impl<'a> Target<'a> {
                     Flavour::MySql => ("SET_ANY_DEFINER", " (before 8.2 SET_USER_ID)"),
                 };
                 return Err(Failure::new(
-                    crds::report::exit::SETTINGS,
-                    "DefinerNotAllowed",
+                    Reason::DefinerNotAllowed,
                     format!(
                         "{} would be defined by {who}, and user {} may not make objects of others: set spec.definers Drop (--definers Drop), which makes {} their definer, or restore as a user with {right}{or}; nothing was changed",
                         some(&names),
@@ -348,8 +347,7 @@ impl<'a> Target<'a> {
             if known.is_some_and(|known| !known.contains(&who) && !known.contains(&role)) {
                 if self.flavour() == Flavour::MySql && !self.may_define_nobody() {
                     return Err(Failure::new(
-                        crds::report::exit::SETTINGS,
-                        "DefinerNotAllowed",
+                        Reason::DefinerNotAllowed,
                         format!(
                             "{} would be defined by {who}, whom {} does not know: make that user first, set spec.definers Drop (--definers Drop), or grant ALLOW_NONEXISTENT_DEFINER; nothing was changed",
                             some(&names),
@@ -378,8 +376,8 @@ impl<'a> Target<'a> {
         }
         let found = &plan.found;
         let refuse = |names: &[String], why: &str| {
-            Err(Failure::source(
-                "MissingPrivilege",
+            Err(Failure::new(
+                Reason::MissingPrivilege,
                 format!(
                     "{} at {} may not be made: the server keeps a binary log, and {why}; set its log_bin_trust_function_creators, or restore {}; nothing was changed",
                     some(names),
@@ -452,8 +450,8 @@ impl<'a> Target<'a> {
             return Err(self.incomplete(plan, e, &stopped(plan, &loaded.heard)));
         }
         if loaded.sha256 != plan.sha256 || !loaded.summary.whole {
-            let e = Failure::verification(
-                "RestoreIncomplete",
+            let e = Failure::new(
+                Reason::RestoreIncomplete,
                 format!(
                     "what was loaded of {} is not the dump that was stored",
                     plan.what
@@ -490,8 +488,8 @@ impl<'a> Target<'a> {
             .find(|table| !there.contains(&lower(*table)));
         match gone {
             None => Ok(()),
-            Some((database, table)) => Err(Failure::verification(
-                "RestoreIncomplete",
+            Some((database, table)) => Err(Failure::new(
+                Reason::RestoreIncomplete,
                 format!("table {database}.{table} is not there after the restore"),
             )),
         }
@@ -538,8 +536,8 @@ impl<'a> Target<'a> {
         if differing.is_empty() {
             return Ok(());
         }
-        Err(Failure::verification(
-            "RestoreDiffers",
+        Err(Failure::new(
+            Reason::RestoreDiffers,
             format!(
                 "the server at {} changed what {} holds: {}; all else is restored. It is of another version or has other settings than the dump's server: restore into one that keeps these values",
                 self.place(),

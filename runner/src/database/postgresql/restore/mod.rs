@@ -1,6 +1,7 @@
 //! Plain dumps of PostgreSQL by psql, each in one transaction that is closed only when all of the
 //! dump went through with the SHA-256 of its record: a restore that fails changes nothing.
 
+use crds::report::{Reason, exit};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -98,7 +99,7 @@ pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
         let found = server.held(server.database(dump))?;
         if found.objects > 0 && !job.options.overwrite {
             return Err(Failure::occupied(
-                "TargetNotEmpty",
+                Reason::TargetNotEmpty,
                 &format!(
                     "{} objects (tables, views, functions, types and others) are in database {} already, {} for one",
                     found.objects,
@@ -154,8 +155,9 @@ fn readable(job: &Job<'_>, dump: &StoredDump, script: &PlainDump) -> Result<(), 
     if script.is_whole() {
         return Ok(());
     }
-    Err(Failure::verification(
-        "IncompleteDump",
+    Err(Failure::at(
+        exit::VERIFICATION,
+        Reason::IncompleteDump,
         format!("{} in {} has no closing line", dump.path, job.key()),
     ))
 }
@@ -166,8 +168,7 @@ fn whole(dump: &StoredDump, script: &script::Script) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(
-        crds::report::exit::SETTINGS,
-        "NotOneTransaction",
+        Reason::NotOneTransaction,
         format!(
             "{} can't be restored in one transaction and into one database: it holds {}; nothing was changed. `kubectl backup download` brings it, for psql by hand",
             dump.name(),
@@ -246,7 +247,10 @@ impl<'a> Server<'a> {
         let (text, ended) = self.ask(database, &filled())?;
         if ended.good() {
             return held(&text).ok_or_else(|| {
-                Failure::source("ClientFailed", format!("psql gave no numbers but {text:?}"))
+                Failure::new(
+                    Reason::ClientFailed,
+                    format!("psql gave no numbers but {text:?}"),
+                )
             });
         }
         let missing = format!("database \"{database}\" does not exist");
@@ -297,7 +301,7 @@ impl<'a> Server<'a> {
             .extend(["--single-transaction", "--output=/dev/null", "--file=-"].map(str::to_owned));
         let mut running = program.start(context, true)?;
         let Some(mut input) = running.stdin.take() else {
-            return Err(Failure::other("ClientNotStarted", "psql has no input"));
+            return Err(Failure::new(Reason::ClientNotStarted, "psql has no input"));
         };
         let _ticker = Ticker::start(Arc::clone(&context.reporter), || {});
         let sent = match self.send(dump, entry, &mut input) {
@@ -407,8 +411,8 @@ impl<'a> Server<'a> {
             script.feed(&buffer[..n], &mut out);
         }
         if hex(&hash.finalize()) != dump.sha256 {
-            return Err(Failure::verification(
-                "RestoreIncomplete",
+            return Err(Failure::new(
+                Reason::RestoreIncomplete,
                 "what was read is not the dump that was checked before; nothing was changed",
             ));
         }
@@ -460,47 +464,48 @@ fn explain(ended: &Ended, context: &str) -> Failure {
         "fatal: role",
     ]) {
         (
-            "AccessDenied",
+            Reason::AccessDenied,
             "check user name and password in the Secret of spec.to.credentialsSecretRef (--secret)",
         )
     } else if says(&["could not translate host name"]) {
-        ("HostNotFound", "check spec.to.host (--to)")
+        (Reason::HostNotFound, "check spec.to.host (--to)")
     } else if says(&["certificate", "ssl error", "does not support ssl"]) {
-        ("TlsFailed", "check spec.to.tls (--tls)")
+        (Reason::TlsFailed, "check spec.to.tls (--tls)")
     } else if says(&["connection to server", "could not connect"]) {
         (
-            "ConnectionFailed",
+            Reason::ConnectionFailed,
             "check spec.to.host and port (--to), that the server runs, and network policies",
         )
     } else if lower.contains("role \"") && lower.contains("does not exist") {
         (
-            "RoleMissing",
+            Reason::RoleMissing,
             "make the role on the target first, or dump with args --no-owner --no-privileges",
         )
     } else if says(&["permission denied", "must be owner", "must be member"]) {
         (
-            "PermissionDenied",
+            Reason::PermissionDenied,
             "restore as a user who owns the database and may make what the dump makes",
         )
     } else if says(&["already exists"]) && context.contains(REPLACED) {
         (
-            "RestoreFailed",
+            Reason::RestoreFailed,
             "the dump makes it twice, or an extension of the target holds it: restore into a new database (spec.to.database, --database)",
         )
     } else if says(&["already exists"]) {
         (
-            "TargetNotEmpty",
+            Reason::TargetNotEmpty,
             "restore into a database of another name (spec.to.database, --database), or set overwrite",
         )
     } else {
-        ("RestoreFailed", "see its message")
+        (Reason::RestoreFailed, "see its message")
     };
     let said = if said.is_empty() {
         "it said nothing"
     } else {
         &said
     };
-    Failure::source(
+    Failure::at(
+        exit::SOURCE,
         reason,
         format!(
             "psql ended with {}: {said}: {remedy}{context}",

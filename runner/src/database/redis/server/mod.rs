@@ -4,6 +4,7 @@ mod load;
 mod resp;
 mod tls;
 
+use crds::report::{Reason, exit};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -145,8 +146,8 @@ impl<'a> Server<'a> {
         self.ask(&[b"SELECT", number.as_bytes()], &what)?;
         match self.ask(&[b"DBSIZE"], &what)? {
             Reply::Number(keys) => Ok(u64::try_from(keys).unwrap_or(0)),
-            other => Err(Failure::source(
-                "ClientDoesNotFit",
+            other => Err(Failure::new(
+                Reason::ClientDoesNotFit,
                 format!("DBSIZE gave no number but {other:?}"),
             )),
         }
@@ -164,8 +165,8 @@ impl<'a> Server<'a> {
 
 fn stream(address: &Address<'_>) -> Result<Box<dyn Duplex>, Failure> {
     let failed = |e: &std::io::Error| {
-        Failure::source(
-            "ConnectionFailed",
+        Failure::new(
+            Reason::ConnectionFailed,
             format!(
                 "{} can't be connected to ({e}): check spec.to.host and port (--to), that the server runs, and network policies",
                 address.text()
@@ -184,8 +185,8 @@ fn stream(address: &Address<'_>) -> Result<Box<dyn Duplex>, Failure> {
     }
     let port = address.port.unwrap_or(PORT);
     let addresses = (address.host, port).to_socket_addrs().map_err(|e| {
-        Failure::source(
-            "HostNotFound",
+        Failure::new(
+            Reason::HostNotFound,
             format!(
                 "{} can't be resolved ({e}): check spec.to.host (--to)",
                 address.host
@@ -217,8 +218,8 @@ fn secured(address: &Address<'_>, mut stream: TcpStream) -> Result<Box<dyn Duple
         return Ok(Box::new(stream));
     };
     let failed = |e: std::io::Error| {
-        Failure::source(
-            "TlsFailed",
+        Failure::new(
+            Reason::TlsFailed,
             format!(
                 "TLS with {} failed ({e}): check spec.to.tls (--tls), the CA in its caSecretKeyRef, and that the port speaks TLS",
                 address.text()
@@ -242,22 +243,22 @@ fn refused(said: &str, what: &str) -> Failure {
         || says(&["invalid password", "without any password"])
     {
         (
-            "AccessDenied",
+            Reason::AccessDenied,
             "check user name (default, where there is only a password) and password in the Secret of spec.to.credentialsSecretRef (--secret)",
         )
     } else if word == "NOPERM" {
         (
-            "PermissionDenied",
+            Reason::PermissionDenied,
             "grant the user ~* +@connection +restore +select +dbsize +info +function (ACL SETUSER)",
         )
     } else if matches!(word, "MOVED" | "ASK" | "CROSSSLOT" | "CLUSTERDOWN") {
         (
-            "RestoreFailed",
+            Reason::RestoreFailed,
             "a cluster is not restored into: name a server without cluster mode",
         )
     } else if word == "READONLY" {
         (
-            "RestoreFailed",
+            Reason::RestoreFailed,
             "it is a replica: name the primary with spec.to (--to)",
         )
     } else if matches!(
@@ -265,14 +266,14 @@ fn refused(said: &str, what: &str) -> Failure {
         "MISCONF" | "LOADING" | "NOREPLICAS" | "MASTERDOWN" | "BUSY"
     ) {
         (
-            "RestoreFailed",
+            Reason::RestoreFailed,
             "mend what it says on the target, then restore again",
         )
     } else if word == "OOM" {
-        ("NoSpace", "raise maxmemory of the target")
+        (Reason::NoSpace, "raise maxmemory of the target")
     } else if word == "BUSYKEY" || says(&["already exists"]) {
         return Failure::occupied(
-            "TargetNotEmpty",
+            Reason::TargetNotEmpty,
             &format!("{what}: the server says: {said}"),
         );
     } else if says(&[
@@ -284,18 +285,22 @@ fn refused(said: &str, what: &str) -> Failure {
         "syntax error",
     ]) {
         (
-            "TargetTooOld",
+            Reason::TargetTooOld,
             "the target is older than the server the dump came from, of another maker, or lacks a module it had: restore into one as new, or put dump.rdb on a volume with spec.to.volume (--to-volume)",
         )
     } else if says(&["DB index is out of range", "invalid DB index"]) {
         (
-            "NotFound",
+            Reason::NotFound,
             "raise `databases` in the target's configuration",
         )
     } else {
-        ("RestoreFailed", "see its message")
+        (Reason::RestoreFailed, "see its message")
     };
-    Failure::source(reason, format!("{what}: the server says: {said}: {remedy}"))
+    Failure::at(
+        exit::SOURCE,
+        reason,
+        format!("{what}: the server says: {said}: {remedy}"),
+    )
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Redis's protocol (RESP2), as much of it as a restore speaks: commands out, one after the other
 //! without waiting, and their replies in.
 
+use crds::report::Reason;
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
@@ -199,8 +200,8 @@ impl<'a> Wire<'a> {
 }
 
 fn lost(e: &io::Error) -> Failure {
-    Failure::source(
-        "ConnectionLost",
+    Failure::new(
+        Reason::ConnectionLost,
         format!(
             "the connection to the server broke ({e}): see its log; a port that speaks TLS needs spec.to.tls.mode Required, VerifyCA or VerifyIdentity (--tls)"
         ),
@@ -209,8 +210,8 @@ fn lost(e: &io::Error) -> Failure {
 
 fn strange(line: &[u8]) -> Failure {
     let begin: Vec<u8> = line.iter().take(32).copied().collect();
-    Failure::source(
-        "ClientDoesNotFit",
+    Failure::new(
+        Reason::ClientDoesNotFit,
         format!(
             "what answers does not speak Redis's protocol, it says {:?}: check spec.to.host and port (--to)",
             String::from_utf8_lossy(&begin)

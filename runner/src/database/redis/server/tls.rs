@@ -1,6 +1,7 @@
 //! TLS to a server whose authority may be given as a file, with less than full verification where
 //! that is asked for.
 
+use crds::report::Reason;
 use std::sync::Arc;
 
 use crds::parts::TlsMode;
@@ -52,8 +53,8 @@ pub(crate) fn client(
 }
 
 fn failed(e: &dyn std::fmt::Display) -> Failure {
-    Failure::source(
-        "TlsFailed",
+    Failure::new(
+        Reason::TlsFailed,
         format!("TLS can't be set up ({e}): check spec.to.tls (--tls)"),
     )
 }
