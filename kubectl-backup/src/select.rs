@@ -2,14 +2,16 @@
 
 use crds::run::Run;
 
-use crate::cli::Targets;
+use crate::cli::{Change, DryRun, Targets};
 use crate::cluster::{Cluster, Object, Query};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{KINDS, RESTORE, Target};
+use crate::text::counted;
 
 /// The objects a command line means, each found or not: one that is missing keeps none of the
-/// others from being acted on.
+/// others from being acted on. Who changes objects in all namespaces is asked for consent; a dry run
+/// changes nothing, and without a `change` they are read alone.
 ///
 /// # Errors
 /// No choice, or a list that was refused.
@@ -18,6 +20,7 @@ pub(crate) async fn many(
     cluster: &Cluster,
     targets: &Targets,
     verb: &str,
+    change: Option<&Change>,
 ) -> Result<Vec<Result<Object>>> {
     let by_list = targets.all || targets.selector.is_some();
     if by_list {
@@ -30,7 +33,9 @@ pub(crate) async fn many(
         let found = cluster.all_objects(&KINDS, &query).await?;
         if found.is_empty() {
             none_found(context, query.namespace.as_deref());
-        } else if targets.all_namespaces {
+        } else if targets.all_namespaces
+            && change.is_some_and(|change| change.dry_run == DryRun::None)
+        {
             consent(context, &found, verb)?;
         }
         return Ok(found.into_iter().map(Ok).collect());
@@ -107,9 +112,9 @@ fn consent(context: &Context, found: &[Object], verb: &str) -> Result<()> {
     namespaces.sort();
     namespaces.dedup();
     let text = format!(
-        "This would {verb} {} objects in {} namespaces.",
-        found.len(),
-        namespaces.len()
+        "This would {verb} {} in {}.",
+        counted(found.len(), "object"),
+        counted(namespaces.len(), "namespace")
     );
     if context.ui.confirm(&text)? {
         Ok(())

@@ -23,3 +23,10 @@ pub(crate) fn sanitise(text: &str) -> String {
     }
     safe
 }
+
+/// A count with its noun: `1 run`, `2 runs`.
+pub(crate) fn counted(count: impl std::fmt::Display, noun: &str) -> String {
+    let count = count.to_string();
+    let plural = if count == "1" { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}

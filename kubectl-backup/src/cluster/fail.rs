@@ -19,6 +19,14 @@ pub(crate) struct Call<'a> {
     pub(crate) namespace: Option<&'a str>,
 }
 
+impl Call<'_> {
+    /// The resource, with its group where another group has one of the same name.
+    fn named(&self) -> String {
+        self.kind
+            .map_or_else(|| self.resource.to_owned(), Kind::resource)
+    }
+}
+
 /// Where the request went, for the message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
@@ -120,7 +128,8 @@ fn refused(status: &Status, call: Call<'_>, place: &Place) -> Error {
             )
             .hint(format!(
                 "kubectl auth can-i {} {} {at}",
-                call.verb, call.resource
+                call.verb,
+                call.named()
             ))
         }
         (409, _) if status.reason == "Conflict" => Error::verbatim(

@@ -27,7 +27,15 @@ pub(crate) async fn run(context: &Context, args: &Delete) -> Result<()> {
     let cluster = context.cluster().await?;
     let mut found = vec![];
     let mut tally = Tally::default();
-    for object in select::many(context, &cluster, &args.targets, "delete").await? {
+    for object in select::many(
+        context,
+        &cluster,
+        &args.targets,
+        "delete",
+        Some(&args.change),
+    )
+    .await?
+    {
         match object {
             Ok(object) => found.push(object),
             Err(error) if args.ignore_not_found && error.kind == Exit::NotFound => {}

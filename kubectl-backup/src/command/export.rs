@@ -14,7 +14,7 @@ use crate::view::written::as_written;
 pub(crate) async fn run(context: &Context, args: &Export) -> Result<()> {
     let cluster = context.cluster().await?;
     let mut first = true;
-    for object in select::many(context, &cluster, &args.targets, "export").await? {
+    for object in select::many(context, &cluster, &args.targets, "export", None).await? {
         let value = as_written(&object?);
         match args.output {
             StructuredOutput::Yaml if !first => context.ui.out("---\n")?,

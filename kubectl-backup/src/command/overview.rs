@@ -6,6 +6,7 @@ use crate::cluster::Query;
 use crate::context::Context;
 use crate::error::Result;
 use crate::kind::KINDS;
+use crate::text::counted;
 use crate::view::list::rows;
 
 /// `kubectl backup` alone: how many there are, what is wrong, what comes next.
@@ -44,7 +45,10 @@ pub(crate) async fn run(context: &Context) -> Result<()> {
         .map(|(word, n)| format!("{n} {word}"))
         .collect();
     let namespace = &cluster.namespace;
-    let mut text = format!("{} backup objects in {namespace} namespace", all.len());
+    let mut text = format!(
+        "{} in {namespace} namespace",
+        counted(all.len(), "backup object")
+    );
     if !counts.is_empty() {
         text.push_str(&format!(": {}", counts.join(", ")));
     }

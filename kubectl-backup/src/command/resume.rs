@@ -26,7 +26,15 @@ pub(crate) async fn run(context: &Context, args: &Resume) -> Result<()> {
             "--suspended-by goes with --all or --selector; an object that is named is resumed, no matter who suspended it",
         ));
     }
-    for object in select::many(context, &cluster, &args.targets, "resume").await? {
+    for object in select::many(
+        context,
+        &cluster,
+        &args.targets,
+        "resume",
+        Some(&args.change),
+    )
+    .await?
+    {
         let outcome = match object {
             Ok(object) if by_list && is_others(&cluster, args, &object) => {
                 context.changed(&object, &left_suspended(&object), &args.change)?;

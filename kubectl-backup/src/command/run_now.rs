@@ -29,7 +29,7 @@ pub(crate) async fn run(context: &Context, args: &RunNow) -> Result<()> {
         return Err(Error::usage("--id must have 1 to 128 characters"));
     }
     let cluster = context.cluster().await?;
-    let objects = select::many(context, &cluster, &args.targets, "run").await?;
+    let objects = select::many(context, &cluster, &args.targets, "run", Some(&args.change)).await?;
     if objects.is_empty() {
         // Who asked for runs and got none must not take it for success.
         return Err(Error::silent(Kind::NotFound));

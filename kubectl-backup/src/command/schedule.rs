@@ -8,6 +8,7 @@ use crate::cli::{Calendar, Explain, Next, Preview, ScheduleVerb, StructuredOutpu
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::select;
+use crate::text::counted;
 use crate::view::duration::until as until_text;
 use crate::view::output::structured;
 use crate::view::preview;
@@ -134,9 +135,10 @@ async fn calendar(context: &Context, args: &Calendar) -> Result<()> {
         table.push(cells);
     }
     if table.rows.is_empty() {
-        context
-            .ui
-            .note(&format!("Nothing is due in the next {} days.", args.days));
+        context.ui.note(&format!(
+            "Nothing is due in the next {}.",
+            counted(args.days, "day")
+        ));
     }
     context.ui.table(&table, false)
 }

@@ -29,7 +29,7 @@ pub(crate) async fn run(context: &Context, args: &Set) -> Result<()> {
     }
     let cluster = context.cluster().await?;
     let mut tally = Tally::default();
-    for object in select::many(context, &cluster, &args.targets, "set").await? {
+    for object in select::many(context, &cluster, &args.targets, "set", Some(&args.change)).await? {
         let outcome = match object {
             Ok(object) => one(context, &cluster, args, &object, &spec).await,
             Err(error) => Err(error),

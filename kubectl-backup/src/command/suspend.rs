@@ -11,6 +11,7 @@ use crate::cluster::{Cluster, Object, duration};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::select;
+use crate::text::counted;
 use crate::view::time::zone_or_utc;
 use crate::waiting::request::ask_to_cancel;
 
@@ -22,7 +23,15 @@ pub(crate) async fn run(context: &Context, args: &Suspend) -> Result<()> {
     let until = until(context, args)?;
     let cluster = context.cluster().await?;
     let mut tally = Tally::default();
-    for object in select::many(context, &cluster, &args.targets, "suspend").await? {
+    for object in select::many(
+        context,
+        &cluster,
+        &args.targets,
+        "suspend",
+        Some(&args.change),
+    )
+    .await?
+    {
         let outcome = match object {
             Ok(object) => one(context, &cluster, args, &object, until).await,
             Err(error) => Err(error),
@@ -81,7 +90,7 @@ async fn one(
         let missed = slots(object, context.now(), until);
         what.push_str(&format!(" until {}", context.zone.show(until, zone)));
         if let Some(missed) = missed {
-            what.push_str(&format!(" (skips {missed} runs)"));
+            what.push_str(&format!(" (skips {})", counted(missed, "run")));
         }
     }
     context.changed(&changed, &what, &args.change)?;

@@ -242,7 +242,7 @@ fn refusals_have_their_own_exit_status() {
         .fails(6, &format!("Error from server (Forbidden): {text}"));
     assert_eq!(
         ran.err.lines().nth(1),
-        Some("Hint: kubectl auth can-i list mysqlbackups -n prod")
+        Some("Hint: kubectl auth can-i list mysqlbackups.batch.isekiro.com -n prod")
     );
     fake.deny(
         Method::GET,

@@ -103,7 +103,7 @@ fn by_label_and_all_over_namespaces_with_consent() {
         ("", "No backups found in prod namespace.\n")
     );
     let ran = config.run(&["suspend", "--all", "-A"]);
-    ran.fails(2, "error: cannot ask for confirmation: stdin is not a terminal. Add --yes, or --dry-run=server to preview. This would suspend 3 objects in 1 namespaces.");
+    ran.fails(2, "error: cannot ask for confirmation: stdin is not a terminal. Add --yes, or --dry-run=server to preview. This would suspend 3 objects in 1 namespace.");
     assert_eq!(
         fake.get("prod", "crm").unwrap()["spec"].get("suspend"),
         None
@@ -272,7 +272,7 @@ fn bad_times_and_denials() {
         .fails(6, &format!("Error from server (Forbidden): {text}"));
     assert!(
         ran.err
-            .contains("Hint: kubectl auth can-i patch mysqlbackups -n prod"),
+            .contains("Hint: kubectl auth can-i patch mysqlbackups.batch.isekiro.com -n prod"),
         "{}",
         ran.err
     );
@@ -452,4 +452,27 @@ fn u5_a_list_resumes_what_its_caller_suspended() {
         .run(&["resume", "--all", "--suspended-by", "any"])
         .ok();
     assert!(!suspended("crm"));
+}
+
+#[test]
+fn only_a_change_in_all_namespaces_needs_consent() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily" }),
+        Value::Null,
+    ));
+    let config = Config::new(&fake);
+    for args in [
+        vec!["suspend", "-A", "--all", "--dry-run=server"],
+        vec!["suspend", "-A", "--all", "--dry-run"],
+        vec!["run-now", "-A", "--all", "--dry-run=server"],
+        vec!["delete", "-A", "--all", "--dry-run=server"],
+        vec!["export", "-A", "--all"],
+    ] {
+        config.run(&args).ok();
+    }
+    let ran = config.run(&["suspend", "-A", "--all"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
 }

@@ -10,6 +10,7 @@ use crate::cli::{DryRun, Import};
 use crate::cluster::no_namespace;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
+use crate::text::counted;
 use crate::ui::Mark;
 
 /// Applies everything, what is referred to first. An object that is refused keeps back those that
@@ -60,9 +61,9 @@ pub(crate) async fn apply(context: &Context, args: &Import, imported: &Imported)
         context.ui.progress(
             Mark::Good,
             &format!(
-                "{} secrets and {} objects in namespace {}",
-                imported.secrets.len(),
-                imported.objects.len(),
+                "{} and {} in namespace {}",
+                counted(imported.secrets.len(), "secret"),
+                counted(imported.objects.len(), "object"),
                 cluster.namespace
             ),
         );
