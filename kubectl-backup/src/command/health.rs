@@ -26,10 +26,29 @@ pub(crate) async fn run(context: &Context, args: &Health) -> Result<()> {
         Ok(State::Critical) => Err(Error::silent(Exit::Status(2))),
         Err(error) if error.kind == Exit::BrokenPipe => Err(error),
         Err(error) => {
+            unknown(context, args.output, &error)?;
+            Err(Error::silent(Exit::Status(UNKNOWN)))
+        }
+    }
+}
+
+/// Says why nothing is known, in the format asked for.
+fn unknown(context: &Context, output: HealthOutput, error: &Error) -> Result<()> {
+    match output {
+        HealthOutput::Nagios => {
+            let message = error.message.replace('\n', " ");
+            context.ui.line(&format!("UNKNOWN {message}"))
+        }
+        HealthOutput::Json => {
+            let value = json!({ "state": "UNKNOWN", "message": error.message, "items": [] });
             context
                 .ui
-                .line(&format!("UNKNOWN {}", error.message.replace('\n', " ")))?;
-            Err(Error::silent(Exit::Status(UNKNOWN)))
+                .out(&structured(&value, crate::cli::StructuredOutput::Json))
+        }
+        // A file of gauges has no place for words.
+        HealthOutput::Prom => {
+            context.ui.error(error);
+            Ok(())
         }
     }
 }
@@ -86,6 +105,17 @@ fn label(object: &Object, namespaced: bool) -> String {
     }
 }
 
+/// The label of an object's performance data, with its kind where another kind has the same name.
+fn data_label(object: &Object, judged: &[(&Object, Freshness)], namespaced: bool) -> String {
+    let own = label(object, namespaced);
+    let same = judged.iter().filter(|(o, _)| label(o, namespaced) == own);
+    if same.count() > 1 {
+        object.kind.short_name(&own)
+    } else {
+        own
+    }
+}
+
 /// The plugin format of Nagios: a summary with performance data, then a line an object.
 fn nagios(state: State, judged: &[(&Object, Freshness)], namespaced: bool) -> String {
     let mut counts = vec![];
@@ -111,7 +141,7 @@ fn nagios(state: State, judged: &[(&Object, Freshness)], namespaced: bool) -> St
             let (warning, critical) = f.limits?;
             Some(format!(
                 "'{}_age'={}s;{warning};{critical}",
-                label(object, namespaced),
+                data_label(object, judged, namespaced),
                 f.age?
             ))
         })

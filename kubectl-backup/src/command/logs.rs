@@ -80,11 +80,10 @@ async fn pod(
             }
             return Err(gone(context, &ended.1));
         };
-        let name = args
-            .container
-            .clone()
-            .or_else(|| container(&pod))
-            .unwrap_or_default();
+        let name = match &args.container {
+            Some(name) => named_container(&pod, name)?,
+            None => container(&pod).unwrap_or_default(),
+        };
         let Stage::Waiting(why) = stage(&pod, &name) else {
             if !others.is_empty() && said.is_empty() {
                 context.ui.note(&format!(
@@ -111,6 +110,25 @@ async fn pod(
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
+}
+
+/// The container of this name, which may be an init container.
+fn named_container(pod: &Pod, name: &str) -> Result<String> {
+    let spec = pod.spec.clone().unwrap_or_default();
+    let init = spec.init_containers.unwrap_or_default();
+    let names: Vec<String> = init
+        .into_iter()
+        .chain(spec.containers)
+        .map(|c| c.name)
+        .collect();
+    if names.iter().any(|n| n == name) {
+        return Ok(name.to_owned());
+    }
+    let pod = pod.metadata.name.as_deref().unwrap_or_default();
+    Err(Error::usage(format!(
+        "pod {pod} has no container {name:?}; its containers are {}",
+        names.join(", ")
+    )))
 }
 
 fn gone(context: &Context, run: &crds::run::Run) -> Error {

@@ -484,3 +484,37 @@ fn what_other_operators_left_is_told_and_only_that_is_removed() {
         ]
     );
 }
+
+#[test]
+fn health_that_is_not_known_keeps_to_its_format() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let ran = config.run(&["health", "-o", "json"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert_eq!(
+        ran.json(),
+        json!({
+            "state": "UNKNOWN",
+            "message": "error: no backup objects fit in namespace prod",
+            "items": [],
+        })
+    );
+    let ran = config.run(&["health", "-o", "prom"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{ran:?}");
+    assert!(ran.err.contains("no backup objects fit"), "{ran:?}");
+}
+
+#[test]
+fn performance_data_of_one_name_and_two_kinds_is_told_apart() {
+    let fake = Fake::start();
+    fake.install("backups");
+    fake.put(good("shop", 1));
+    let mut other = good("shop", 1);
+    other["apiVersion"] = "gobackup.io/v1".into();
+    other["kind"] = "Backup".into();
+    other["spec"]["schedule"] = json!({ "cron": "@daily" });
+    fake.put(other);
+    let ran = Config::new(&fake).run(&["health"]);
+    assert!(ran.out.contains("'mysqlbackup/shop_age'="), "{ran:?}");
+    assert!(ran.out.contains("'backup/shop_age'="), "{ran:?}");
+}

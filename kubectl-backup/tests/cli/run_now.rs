@@ -442,3 +442,30 @@ fn the_store_and_status_side_by_side() {
         "p/1.sql.zst\np/2.sql.zst\np/0.sql.zst.age\n"
     );
 }
+
+#[test]
+fn a_container_that_is_not_there_is_refused_with_those_that_are() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily" }),
+        json!({ "runs": [{ "name": "shop-1", "trigger": "Schedule", "result": "Succeeded" }] }),
+    ));
+    fake.pod(
+        json!({
+            "metadata": { "name": "shop-1-a", "namespace": "prod" },
+            "spec": { "initContainers": [{ "name": "fetch" }], "containers": [{ "name": "backup" }] },
+        }),
+        "done\n",
+    );
+    for args in [
+        vec!["logs", "shop", "-c", "wrong"],
+        vec!["logs", "shop", "-c", "wrong", "-f"],
+    ] {
+        Config::new(&fake).run(&args).fails(
+            2,
+            "error: pod shop-1-a has no container \"wrong\"; its containers are fetch, backup",
+        );
+    }
+}
