@@ -110,6 +110,9 @@ fn envs(texts: &[String]) -> Result<Vec<EnvVar>> {
 }
 
 fn source(flags: &SourceFlags, client_image: Option<&str>) -> Result<Option<MysqlSource>> {
+    if let Some(why) = flags.host.as_deref().and_then(bad_host) {
+        return Err(Error::usage(why));
+    }
     let secret = flags.secret.as_deref().map(credentials).transpose()?;
     let source = MysqlSource {
         host: flags.host.clone(),
@@ -122,6 +125,22 @@ fn source(flags: &SourceFlags, client_image: Option<&str>) -> Result<Option<Mysq
         ..MysqlSource::default()
     };
     Ok((source != MysqlSource::default()).then_some(source))
+}
+
+/// A host with more than its name, which a client would try to resolve.
+fn bad_host(host: &str) -> Option<String> {
+    if host.parse::<std::net::Ipv6Addr>().is_ok() {
+        return None;
+    }
+    if host.contains("://") || host.contains('/') {
+        return Some(format!(
+            "invalid --host {host:?}: write the name or address alone, without scheme and path"
+        ));
+    }
+    let (name, port) = host.split_once(':')?;
+    Some(format!(
+        "invalid --host {host:?}: write --host {name} --port {port}"
+    ))
 }
 
 /// `--tls`.

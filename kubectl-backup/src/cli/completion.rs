@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 #[derive(Args, Debug)]
 pub(crate) struct Completion {
     /// For which shell; kubectl is for the words after `kubectl backup`
-    #[arg(value_enum)]
+    #[arg(value_enum, ignore_case = true)]
     pub(crate) shell: Shell,
     /// Put kubectl's script beside the plugin, or into the first directory of PATH that takes it
     #[arg(long)]

@@ -17,6 +17,6 @@ pub(crate) struct Doctor {
     #[arg(long)]
     pub(crate) fix: bool,
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    #[arg(short, long, value_enum, ignore_case = true, value_name = "FORMAT")]
     pub(crate) output: Option<StructuredOutput>,
 }

@@ -12,6 +12,13 @@ pub(crate) struct Export {
     #[command(flatten)]
     pub(crate) targets: Targets,
     /// Output format
-    #[arg(short, long, value_enum, default_value = "yaml", value_name = "FORMAT")]
+    #[arg(
+        short,
+        long,
+        value_enum,
+        ignore_case = true,
+        default_value = "yaml",
+        value_name = "FORMAT"
+    )]
     pub(crate) output: StructuredOutput,
 }

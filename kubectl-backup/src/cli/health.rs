@@ -14,7 +14,14 @@ pub(crate) struct Health {
     #[arg(long, value_name = "DURATION")]
     pub(crate) max_age: Option<String>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(
+        short,
+        long,
+        value_enum,
+        ignore_case = true,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
     pub(crate) output: HealthOutput,
 }
 

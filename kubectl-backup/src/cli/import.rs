@@ -17,7 +17,7 @@ pub(crate) struct Import {
     #[arg(long)]
     pub(crate) apply: bool,
     /// Send nothing (client), or let the server check without storing (server); with --apply
-    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "client", default_value = "none", requires = "apply", value_name = "WHERE")]
+    #[arg(long, value_enum, ignore_case = true, num_args = 0..=1, require_equals = true, default_missing_value = "client", default_value = "none", requires = "apply", value_name = "WHERE")]
     pub(crate) dry_run: DryRun,
     /// Take over fields that others have set, instead of refusing to; with --apply
     #[arg(long, requires = "apply")]
@@ -35,6 +35,13 @@ pub(crate) struct Import {
     #[arg(long, value_name = "FILE")]
     pub(crate) env_file: Vec<PathBuf>,
     /// Output format
-    #[arg(short, long, value_enum, default_value = "yaml", value_name = "FORMAT")]
+    #[arg(
+        short,
+        long,
+        value_enum,
+        ignore_case = true,
+        default_value = "yaml",
+        value_name = "FORMAT"
+    )]
     pub(crate) output: StructuredOutput,
 }

@@ -54,7 +54,7 @@ pub(crate) struct List {
     #[arg(long)]
     pub(crate) running: bool,
     /// Order of the lines
-    #[arg(long, value_enum, value_name = "COLUMN")]
+    #[arg(long, value_enum, ignore_case = true, value_name = "COLUMN")]
     pub(crate) sort_by: Option<SortBy>,
     /// Clusters to list, as contexts of the kubeconfig separated by commas
     #[arg(long, value_name = "CONTEXTS", value_delimiter = ',', conflicts_with_all = ["watch", "names"])]

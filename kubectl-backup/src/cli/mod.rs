@@ -168,6 +168,7 @@ pub(crate) struct Global {
         long,
         global = true,
         value_enum,
+        ignore_case = true,
         default_value_t,
         value_name = "WHEN",
         hide_short_help = true

@@ -104,7 +104,7 @@ pub(crate) struct TargetFlags {
     #[arg(long, value_name = "NAME")]
     pub(crate) database: Option<String>,
     /// Transport security to the server
-    #[arg(long, value_enum, value_name = "MODE")]
+    #[arg(long, value_enum, ignore_case = true, value_name = "MODE")]
     pub(crate) tls: Option<TlsFlag>,
 }
 

@@ -92,6 +92,6 @@ pub(crate) struct Preview {
     #[arg(short, long, default_value_t = 3, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) count: u16,
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    #[arg(short, long, value_enum, ignore_case = true, value_name = "FORMAT")]
     pub(crate) output: Option<StructuredOutput>,
 }

@@ -20,7 +20,7 @@ pub(crate) struct Set {
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     pub(crate) retention: Vec<String>,
     /// What to do when a slot comes due while a run is active
-    #[arg(long, value_enum, value_name = "POLICY")]
+    #[arg(long, value_enum, ignore_case = true, value_name = "POLICY")]
     pub(crate) concurrency_policy: Option<Concurrency>,
     /// Databases to dump, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

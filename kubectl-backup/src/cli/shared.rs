@@ -25,7 +25,7 @@ pub(crate) struct Targets {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Change {
     /// Send nothing (client), or let the server check without storing (server)
-    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "client", default_value = "none", value_name = "WHERE")]
+    #[arg(long, value_enum, ignore_case = true, num_args = 0..=1, require_equals = true, default_missing_value = "client", default_value = "none", value_name = "WHERE")]
     pub(crate) dry_run: DryRun,
     /// Print the changed objects instead of a line each
     #[arg(short, long, value_parser = FormatParser::<ChangeOutput>::new(), value_name = "FORMAT")]

@@ -11,6 +11,6 @@ pub(crate) struct Version {
     #[arg(long)]
     pub(crate) client: bool,
     /// Output format
-    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    #[arg(short, long, value_enum, ignore_case = true, value_name = "FORMAT")]
     pub(crate) output: Option<StructuredOutput>,
 }

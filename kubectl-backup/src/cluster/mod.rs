@@ -90,7 +90,7 @@ impl Cluster {
     }
 }
 
-/// A duration flag: `90s`, `1h30m`, bare `0`; not negative.
+/// A duration flag: `90s`, `1h30m`, `2d`, `1d12h`, bare `0`; not negative. A day has 24 hours.
 ///
 /// # Errors
 /// A usage error that names the flag.
@@ -101,13 +101,54 @@ pub(crate) fn duration(flag: &str, text: &str) -> Result<Duration> {
     let parsed = match text.parse::<u64>() {
         // kubectl takes bare seconds here.
         Ok(seconds) => Ok(Duration::from_secs(seconds)),
-        Err(_) => crds::schedule::parse_go_duration(text)
-            .and_then(|nanos| u64::try_from(nanos).map_err(|_| "it is negative"))
-            .map(Duration::from_nanos),
+        Err(_) => days(text),
     };
     parsed.map_err(|why| {
         Error::usage(format!(
-            "{flag} {text:?} is not a duration: {why}; write it like 90s, 10m or 2h"
+            "{flag} {text:?} is not a duration: {why}; write it like 90s, 10m, 2h or 3d"
         ))
     })
+}
+
+/// Days, as Go's durations do not know them, then a duration as Go reads it.
+fn days(text: &str) -> Result<Duration, &'static str> {
+    let (days, rest) = match text.split_once('d') {
+        Some((days, rest)) => {
+            let days: u64 = days.parse().map_err(|_| "its days are not a number")?;
+            (days, rest)
+        }
+        None => (0, text),
+    };
+    let days = days
+        .checked_mul(24 * 3600)
+        .map(Duration::from_secs)
+        .ok_or("it is too long")?;
+    if rest.is_empty() && !text.is_empty() {
+        return Ok(days);
+    }
+    crds::schedule::parse_go_duration(rest)
+        .and_then(|nanos| u64::try_from(nanos).map_err(|_| "it is negative"))
+        .and_then(|nanos| {
+            days.checked_add(Duration::from_nanos(nanos))
+                .ok_or("it is too long")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn durations_of_flags() {
+        let hours = |text: &str| duration("--for", text).unwrap().as_secs_f64() / 3600.0;
+        assert_eq!(hours("0"), 0.0);
+        assert_eq!(hours("7200"), 2.0);
+        assert_eq!(hours("1h30m"), 1.5);
+        assert_eq!(hours("2d"), 48.0);
+        assert_eq!(hours("1d12h"), 36.0);
+        for bad in ["", "d", "-1d", "1d-2h", "2w", "1.5d", "99999999999999999d"] {
+            assert_eq!(duration("--for", bad).unwrap_err().kind.code(), 2, "{bad}");
+        }
+    }
 }

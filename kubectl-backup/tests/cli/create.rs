@@ -491,3 +491,47 @@ fn the_kinds_of_gobackup() {
         Some(2)
     );
 }
+
+#[test]
+fn words_of_flags_are_read_in_any_case() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let ran = config
+        .run(&[
+            "create",
+            "mysql",
+            "shop",
+            "--schedule",
+            "@daily",
+            "--tls",
+            "required",
+            "--concurrency-policy",
+            "FORBID",
+            "--dry-run=CLIENT",
+            "-o",
+            "json",
+        ])
+        .ok()
+        .json();
+    assert_eq!(ran["spec"]["source"]["tls"]["mode"], "Required");
+    assert_eq!(ran["spec"]["concurrencyPolicy"], "Forbid");
+}
+
+#[test]
+fn a_host_with_more_than_its_name_is_refused() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let create = |args: &[&str]| {
+        let all = [&["create", "mysql", "shop", "--schedule", "@daily"], args].concat();
+        config.run(&all)
+    };
+    create(&["--host", "http://db/x"]).fails(
+        2,
+        "error: invalid --host \"http://db/x\": write the name or address alone, without scheme and path",
+    );
+    create(&["--host", "db:3307"]).fails(
+        2,
+        "error: invalid --host \"db:3307\": write --host db --port 3307",
+    );
+    create(&["--host", "fd00::1", "--dry-run"]).ok();
+}

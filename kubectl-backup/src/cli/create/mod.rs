@@ -66,7 +66,7 @@ pub(crate) struct CreateMysql {
     #[arg(long)]
     pub(crate) run_now: bool,
     /// What to do when a slot comes due while a run is active
-    #[arg(long, value_enum, value_name = "POLICY")]
+    #[arg(long, value_enum, ignore_case = true, value_name = "POLICY")]
     pub(crate) concurrency_policy: Option<Concurrency>,
     /// Labels, as KEY=VALUE; can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
@@ -105,7 +105,7 @@ pub(crate) struct SourceFlags {
     #[arg(long, value_name = "TABLES", value_delimiter = ',')]
     pub(crate) exclude_tables: Vec<String>,
     /// Transport security to the server
-    #[arg(long, value_enum, value_name = "MODE")]
+    #[arg(long, value_enum, ignore_case = true, value_name = "MODE")]
     pub(crate) tls: Option<TlsFlag>,
     /// Variable of the backup program, as NAME=VALUE; can be repeated
     #[arg(short, long, value_name = "NAME=VALUE")]
