@@ -8,6 +8,7 @@ use crate::cancel::{self, Cancel, Cause};
 use crate::clock::{Clock, duration};
 use crate::failure::Failure;
 use crate::memory::{self, PrivateFile};
+use crate::process::Parent;
 use crate::report::Reporter;
 use crate::scrub::Scrub;
 use crate::settings::Settings;
@@ -95,5 +96,15 @@ impl Context {
                 ),
             ),
         }
+    }
+}
+
+impl Parent for Context {
+    fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    fn scrub(&self) -> &Arc<Scrub> {
+        &self.scrub
     }
 }

@@ -10,8 +10,9 @@ use crds::plan::{Codec, Compress, Encrypt};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::context::Context;
-use crate::database::process::{Program, Running, explain};
+use crate::database::failures::explain;
 use crate::failure::Failure;
+use crate::process::{Program, Running};
 use crate::stream::openssl;
 
 /// The program of a codec that no library of ours writes.
@@ -30,7 +31,7 @@ fn program(codec: Codec) -> Option<&'static str> {
 /// Its program is not in the image.
 pub(crate) fn check(context: &Context, compress: Compress) -> Result<(), Failure> {
     match program(compress.codec) {
-        Some(name) => Program::find(context, name).map(drop),
+        Some(name) => context.settings.program(name).map(drop),
         None => Ok(()),
     }
 }
@@ -224,7 +225,8 @@ impl<S: Write + Send + 'static> Filter<S> {
         let args = ["-c".to_owned()]
             .into_iter()
             .chain(level.filter(|_| name != "compress"));
-        let mut running = Program::new(Program::find(context, name)?, args).start(context, true)?;
+        let mut running =
+            Program::new(context.settings.program(name)?, args).start(context, true)?;
         let stdin = running.stdin.take();
         let Some(mut stdout) = running.stdout.take() else {
             return Err(Failure::new(

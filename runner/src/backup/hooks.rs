@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Command;
 
 use crate::context::Context;
-use crate::database::process::Running;
+use crate::process::Running;
 use crds::run_spec::SPEC_ENV;
 
 /// Runs a script of the Backup; a failure is a warning, as in gobackup, but one that shows.
@@ -25,8 +25,8 @@ pub(crate) fn run(context: &Context, text: &str) -> Result<(), String> {
         .args(["-c", text])
         .env_remove(SPEC_ENV)
         .current_dir("/");
-    let mut running = Running::spawn(command, "script", false, &context.cancel, &context.scrub)
-        .map_err(|e| e.message)?;
+    let mut running =
+        Running::spawn(command, ("script", false), false, context).map_err(|e| e.message)?;
     if let Some(stdout) = running.stdout.take() {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             tracing::info!(client = "script", "{}", context.scrub.clean(&line));

@@ -8,10 +8,10 @@ use crds::plan::Database;
 use secrecy::SecretString;
 
 use crate::context::Context;
+use crate::database::failures::explain;
 use crate::database::flaw::Flaw;
 use crate::database::mysql::source;
 use crate::database::partial;
-use crate::database::process::explain;
 use crate::database::spool::Member;
 use crate::failure::Failure;
 use crate::memory::PrivateFile;

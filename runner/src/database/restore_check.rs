@@ -12,7 +12,6 @@ use secrecy::SecretString;
 
 use crate::context::Context;
 use crate::database::contents::{Contents, Table, differs};
-use crate::database::process::Program;
 use crate::database::scratch::{Area, no_room};
 use crate::failure::Failure;
 
@@ -177,5 +176,5 @@ impl RestoreCheck<'_> {
 /// A program in the search path.
 pub(crate) fn find(context: &Context, names: &[&str]) -> Option<PathBuf> {
     let mut names = names.iter();
-    names.find_map(|name| Program::find(context, name).ok())
+    names.find_map(|name| context.settings.program(name).ok())
 }

@@ -1,6 +1,6 @@
 //! What gobackup says while it works: how far it is, with which Database, and why it failed. PURE.
 
-use crate::database::process::explain;
+use crate::database::failures::explain;
 use crate::failure::Failure;
 use crate::process::Ended;
 use crds::report::Reason;

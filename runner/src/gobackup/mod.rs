@@ -23,9 +23,10 @@ use crate::backup::record::{self, Archive};
 use crate::backup::target::{Delivered, Target};
 use crate::backup::{hooks, in_work_directory, retention, retry, storages};
 use crate::context::Context;
+use crate::database::partial;
 use crate::database::spool::Member;
-use crate::database::{partial, process};
 use crate::failure::Failure;
+use crate::process;
 use crate::report::Ticker;
 use crate::settings::plan::BackupSettings;
 use crate::store::{Claim, Note, Store};
@@ -263,8 +264,7 @@ fn perform(context: &Context, program: &Path, home: &Home) -> Result<Said, Failu
     for name in FORGOTTEN {
         command.env_remove(name);
     }
-    let mut running =
-        process::Running::spawn(command, "gobackup", false, &context.cancel, &context.scrub)?;
+    let mut running = process::Running::spawn(command, ("gobackup", false), false, context)?;
     let mut listener = log::Listener::default();
     if let Some(stdout) = running.stdout.take() {
         let mut lines = BufReader::new(stdout);

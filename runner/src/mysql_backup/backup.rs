@@ -16,7 +16,7 @@ use crate::clock::duration;
 use crate::context::Context;
 use crate::database::mysql::connect::{self, Connection};
 use crate::database::mysql::dump_reader::{DumpReader, Summary};
-use crate::database::mysql::source::{self, Asked, Client, Dump, DumpPlan, OptionFile, Server};
+use crate::database::mysql::source::{self, Asked, Client, DumpPlan, OptionFile, Server};
 use crate::failure::Failure;
 use crate::mysql_backup::dumps::Dumps;
 use crate::mysql_backup::manifest::{self, Manifest};
@@ -336,12 +336,9 @@ fn dump(
 ) -> Result<(Raw<Summary>, Stored), Failure> {
     let settings = &context.settings;
     context.reporter.phase("Dumping");
-    let (dump, output) = Dump::start(
-        &connected.client,
-        &connected.args,
-        &context.cancel,
-        &context.scrub,
-    )?;
+    let program = connected.client.program(&connected.args);
+    let mut dump = program.start(context, false)?;
+    let output = dump.source()?;
     let streamed = pipeline::run(
         output,
         DumpReader::default(),

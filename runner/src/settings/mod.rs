@@ -214,6 +214,24 @@ impl Settings {
             .map_err(|problems| Failure::settings(problems.join("; ")))
     }
 
+    /// Where a program of this name is, in the search path.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn program(&self, name: &str) -> Result<PathBuf, Failure> {
+        let mut places = self.path.iter().map(|d| d.join(name));
+        places.find(|p| p.is_file()).ok_or_else(|| {
+            Failure::settings(match &self.client_image {
+                Some(image) => format!(
+                    "image {image} (spec.job.clientImage) has no {name} on its PATH; name one that has it"
+                ),
+                None => format!(
+                    "the runner's image has no {name}: set spec.job.clientImage to an image that has it"
+                ),
+            })
+        })
+    }
+
     /// Settings outside source and destination are right.
     ///
     /// # Errors

@@ -1,9 +1,10 @@
 //! etcd by `etcdctl snapshot save`.
 
 use crate::database::dump::{DumpJob, file};
-use crate::database::process::{Program, explain};
+use crate::database::failures::explain;
 use crate::database::spool::Member;
 use crate::failure::Failure;
+use crate::process::Program;
 
 pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let d = job.database;
@@ -18,7 +19,7 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     ];
     args.push(format!("--endpoints={endpoint}"));
     args.extend(d.args.iter().cloned());
-    let mut program = Program::new(Program::find(job.context, "etcdctl")?, args);
+    let mut program = Program::new(job.context.settings.program("etcdctl")?, args);
     program.env = vec![("ETCDCTL_API".to_owned(), "3".to_owned())];
     let (_, ended) = program.ask(job.context, "", Some(&path))?;
     job.ended("etcdctl", &ended)?;
@@ -46,7 +47,7 @@ pub(crate) fn probe(job: &DumpJob<'_>) -> Result<(), Failure> {
         d.host.as_deref().unwrap_or_default()
     ));
     args.extend(d.args.iter().cloned());
-    let mut program = Program::new(Program::find(job.context, "etcdctl")?, args);
+    let mut program = Program::new(job.context.settings.program("etcdctl")?, args);
     program.env = vec![("ETCDCTL_API".to_owned(), "3".to_owned())];
     let (_, ended) = program.ask(job.context, "", None)?;
     if ended.good() {

@@ -3,14 +3,14 @@
 use crds::report::Reason;
 use std::path::{Path, PathBuf};
 
-use crate::database::process::Program;
 use crate::database::restore::Job;
 use crate::failure::Failure;
+use crate::process::Program;
 
 /// The program that makes a data directory: `etcdutl`, before 3.5 `etcdctl`.
 pub(crate) fn tool(job: &Job<'_>) -> Result<PathBuf, Failure> {
-    let found = Program::find(job.context, "etcdutl");
-    found.or_else(|_| Program::find(job.context, "etcdctl"))
+    let found = job.context.settings.program("etcdutl");
+    found.or_else(|_| job.context.settings.program("etcdctl"))
 }
 
 /// Makes the data directory of a new member; says at which revision it is.

@@ -4,10 +4,10 @@
 use crds::report::Reason;
 use serde_json::Value;
 
-use crate::database::process::Program;
 use crate::database::restore_check::{RestoreCheck, find};
 use crate::database::scratch::Home;
 use crate::failure::Failure;
+use crate::process::Program;
 
 pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
     // etcdctl has it before 3.6, etcdutl since 3.5.

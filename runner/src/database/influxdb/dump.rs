@@ -2,9 +2,9 @@
 
 use crate::database::dump::{DumpJob, incomplete, tree};
 use crate::database::flaw::Flaw;
-use crate::database::process::Program;
 use crate::database::spool::Member;
 use crate::failure::Failure;
+use crate::process::Program;
 use crate::settings::plan::expose;
 
 use std::io::Read as _;
@@ -33,7 +33,7 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     }
     args.extend(d.args.iter().cloned());
     args.push(out.display().to_string());
-    let program = Program::new(Program::find(job.context, "influx")?, args);
+    let program = Program::new(job.context.settings.program("influx")?, args);
     let (_, ended) = program.ask(job.context, "", Some(&out))?;
     job.ended("influx", &ended)?;
     job.partial();

@@ -1,9 +1,9 @@
 //! MongoDB by `mongodump`. Password and connection string are in a config file on memory.
 
 use crate::database::dump::{DumpJob, tree};
-use crate::database::process::Program;
 use crate::database::spool::Member;
 use crate::failure::Failure;
+use crate::process::Program;
 use crate::settings::plan::expose;
 use crds::report::Reason;
 
@@ -44,7 +44,7 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     args.extend(d.args.iter().cloned());
     let config = job.private_file("config", &secrets)?;
     args.push(format!("--config={}", config.text()));
-    let program = Program::new(Program::find(job.context, "mongodump")?, args);
+    let program = Program::new(job.context.settings.program("mongodump")?, args);
     let (_, ended) = program.ask(job.context, "", Some(&out))?;
     job.ended("mongodump", &ended)?;
     job.partial();

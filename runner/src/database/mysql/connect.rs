@@ -51,7 +51,7 @@ pub fn connect(context: &Context, source: &Source) -> Result<Connection, Failure
     };
     let observe = |connection: &Connection, sql: &Client| {
         let options = connection.options(context, source, sql.flavour)?;
-        source::observe(sql, &options, source, &context.cancel, &context.scrub)
+        source::observe(sql, &options, source, context)
     };
     let observed = match observe(&connection, &sql) {
         Err(e) if TO_TRY_AGAIN.contains(&e.reason) => {
@@ -119,6 +119,6 @@ impl Connection {
     ) -> Result<Vec<(String, String)>, Failure> {
         let client = self.sql()?;
         let options = self.options(context, source, client.flavour)?;
-        source::still_there(client, &options, tables, &context.cancel, &context.scrub)
+        source::still_there(client, &options, tables, context)
     }
 }

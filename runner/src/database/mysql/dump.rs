@@ -28,7 +28,8 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let planned = names_as_gobackup(plan.args.clone(), job);
     let mut args = vec![options.argument()];
     args.extend(planned.clone());
-    let (dump, output) = source::Dump::start(&client, &args, &context.cancel, &context.scrub)?;
+    let mut dump = client.program(&args).start(context, false)?;
+    let output = dump.source()?;
     let mut reader = DumpReader::default();
     let name = job.database.database.as_deref().unwrap_or("all-databases");
     let spooled = spool(context, job.work, &job.work_name(name), output, |chunk| {

@@ -4,7 +4,7 @@ use crate::database::contents::Contents;
 use crate::database::mysql::dump_reader::{DumpReader, Summary};
 use crate::database::mysql::load;
 use crate::database::mysql::scratch::{self, Scratch};
-use crate::database::mysql::source::{self, Clients, Flavour};
+use crate::database::mysql::source::{Clients, Flavour};
 use crate::database::restore_check::{RestoreCheck, VOLUME, find};
 use crate::failure::Failure;
 use crds::report::Reason;
@@ -50,7 +50,7 @@ pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
     let name = check.dump.base.strip_suffix(".sql").unwrap_or(NAME);
     if bare {
         let create = format!("CREATE DATABASE `{}`;\n", name.replace('`', "``"));
-        let (_, ended) = source::Dump::run(sql, &args, &create, &context.cancel, &context.scrub)?;
+        let (_, ended) = sql.run(context, &args, &create)?;
         if !ended.good() {
             return Err(Failure::new(
                 Reason::ScratchFailed,

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::database::contents::Table;
 use crate::database::mysql::dump_reader::{DumpReader, Summary};
 use crate::database::mysql::load::{self, Loaded};
-use crate::database::mysql::source::{self, Client, Dump};
+use crate::database::mysql::source::{self, Client};
 use crate::database::scratch::root;
 use crate::failure::Failure;
 use crate::process::Ended;
@@ -295,7 +295,7 @@ impl Scratch {
     ) -> Result<(String, Ended), Failure> {
         let mut args = self.arguments();
         args.extend(["--batch", "--skip-column-names"].map(str::to_owned));
-        Dump::run(client, &args, sql, &context.cancel, &context.scrub)
+        client.run(context, &args, sql)
     }
 
     /// Its version.
@@ -355,13 +355,7 @@ impl Scratch {
     }
 
     fn answers(&self, context: &Context, client: &Client) -> Result<bool, Failure> {
-        let (_, ended) = Dump::run(
-            client,
-            &self.arguments(),
-            "SELECT 1;\n",
-            &context.cancel,
-            &context.scrub,
-        )?;
+        let (_, ended) = client.run(context, &self.arguments(), "SELECT 1;\n")?;
         Ok(ended.good())
     }
 
@@ -388,7 +382,8 @@ impl Scratch {
             .iter()
             .filter(|a| !OF_THE_SOURCE.iter().any(|o| a.starts_with(o)));
         args.extend(kept.cloned());
-        let (child, mut output) = Dump::start(client, &args, &context.cancel, &context.scrub)?;
+        let mut child = client.program(&args).start(context, false)?;
+        let mut output = child.source()?;
         let mut reader = DumpReader::default();
         let mut buffer = vec![0; 256 * 1024];
         let read = loop {

@@ -2,13 +2,13 @@
 
 use crate::database::contents::Contents;
 use crate::database::dump::{DumpJob, incomplete};
+use crate::database::failures::explain;
 use crate::database::flaw::Flaw;
 use crate::database::postgresql::plain_dump::PlainDump;
-use crate::database::process::{Program, explain};
 use crate::database::spool::{Member, spool};
 use crate::failure::Failure;
+use crate::process::Program;
 use crate::settings::plan::expose;
-use crds::report::Reason;
 
 pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let database = job.database;
@@ -17,7 +17,7 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     } else {
         "pg_dumpall"
     };
-    let mut program = Program::new(Program::find(job.context, program)?, arguments(job));
+    let mut program = Program::new(job.context.settings.program(program)?, arguments(job));
     let passfile = job.private_file(
         "pgpass",
         &passfile(expose(database.password.as_ref()).unwrap_or_default())?,
@@ -25,12 +25,7 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     program.env = environment(&passfile.text());
     let name = database.database.as_deref().unwrap_or("all_databases");
     let mut running = program.start(job.context, false)?;
-    let Some(output) = running.source() else {
-        return Err(Failure::new(
-            Reason::ClientNotStarted,
-            "pg_dump has no output",
-        ));
-    };
+    let output = running.source()?;
     let partial = job.partial();
     let mut script = PlainDump::default();
     let spooled = spool(
@@ -69,7 +64,7 @@ fn unmatched(job: &DumpJob<'_>, env: &[(String, String)]) {
     let d = job.database;
     let plain = |c: char| c.is_alphanumeric() || "_.*?\"$ -".contains(c);
     let patterns = d.exclude_tables.iter().filter(|t| t.chars().all(plain));
-    let (Some(name), Ok(psql)) = (&d.database, Program::find(job.context, "psql")) else {
+    let (Some(name), Ok(psql)) = (&d.database, job.context.settings.program("psql")) else {
         return;
     };
     let mut args = server(job);
@@ -104,7 +99,7 @@ pub(crate) fn probe(job: &DumpJob<'_>) -> Result<(), Failure> {
     let name = d.database.as_deref().unwrap_or("postgres");
     args.push(format!("--dbname={}", quoted(name)));
     args.extend(["--no-psqlrc", "--command=select 1"].map(str::to_owned));
-    let mut program = Program::new(Program::find(job.context, "psql")?, args);
+    let mut program = Program::new(job.context.settings.program("psql")?, args);
     let passfile = job.private_file(
         "pgpass",
         &passfile(expose(d.password.as_ref()).unwrap_or_default())?,

@@ -10,11 +10,11 @@ use rustix::process::Signal;
 use crate::database::contents::Contents;
 use crate::database::postgresql::dump::rendering;
 use crate::database::postgresql::plain_dump::{Needs, PlainDump};
-use crate::database::process::Program;
 use crate::database::restore_check::{Kept, RestoreCheck, VOLUME, drain};
 use crate::database::scratch::{Answer, Home, Server, Started, last, no_room};
 use crate::failure::Failure;
 use crate::process::Ended;
+use crate::process::Program;
 
 /// Name of the database.
 const NAME: &str = "restored";

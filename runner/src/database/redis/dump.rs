@@ -5,11 +5,12 @@ use crds::report::{Reason, exit};
 use std::fs::File;
 
 use crate::database::dump::{DumpJob, incomplete};
+use crate::database::failures::explain;
 use crate::database::flaw::Flaw;
-use crate::database::process::{Program, explain};
 use crate::database::redis::crc64::Crc64;
 use crate::database::spool::{Member, Spooled, spool};
 use crate::failure::Failure;
+use crate::process::Program;
 use crate::settings::plan::expose;
 
 /// Name in the archive.
@@ -57,7 +58,7 @@ pub(crate) fn probe(job: &DumpJob<'_>) -> Result<(), Failure> {
     }
     let (mut args, input) = server(job);
     args.push("PING".to_owned());
-    let program = Program::new(Program::find(job.context, "redis-cli")?, args);
+    let program = Program::new(job.context.settings.program("redis-cli")?, args);
     let (output, mut ended) = program.ask(job.context, &input, None)?;
     let said = String::from_utf8_lossy(&output).trim().to_owned();
     if ended.good() && said.ends_with("PONG") {
@@ -94,7 +95,7 @@ fn over_the_network(job: &DumpJob<'_>, crc: &mut Crc64) -> Result<Spooled, Failu
     let (mut args, input) = server(job);
     let fifo = job.work.join(job.work_name("rdb"));
     args.extend(["--rdb".to_owned(), fifo.display().to_string()]);
-    let program = Program::new(Program::find(job.context, "redis-cli")?, args);
+    let program = Program::new(job.context.settings.program("redis-cli")?, args);
     // The server writes its snapshot before it sends the first byte.
     let idle = job.context.cancel.idle().map(|idle| idle * 6);
     let (_, ended) = program.run_within(job.context, &input, idle, Some(&fifo))?;

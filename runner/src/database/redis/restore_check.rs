@@ -6,10 +6,10 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::database::process::Program;
 use crate::database::restore_check::{RestoreCheck, find};
 use crate::database::scratch::{Answer, Home, Server, Started, no_room};
 use crate::failure::Failure;
+use crate::process::Program;
 
 /// More databases than any server is set to: one that is beyond stops the load.
 const DATABASES: &str = "16384";

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::context::Context;
 use crate::database::mysql::dump_reader::{DumpReader, Summary};
-use crate::database::mysql::source::{Client, Dump};
+use crate::database::mysql::source::Client;
 use crate::database::mysql::sql::{Script, Wish};
 use crate::failure::Failure;
 use crate::process::Ended;
@@ -48,8 +48,13 @@ pub fn load(
     mut dump: impl Read,
     script: Option<Script>,
 ) -> Result<Loaded, Failure> {
-    let (child, mut input, output) =
-        Dump::start_load(client, args, &context.cancel, &context.scrub)?;
+    let mut child = client.program(args).start(context, true)?;
+    let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(Failure::new(
+            Reason::ClientNotStarted,
+            "the client has no input or output",
+        ));
+    };
     let listener = std::thread::spawn(move || Heard::listen(output));
     let _ticker = Ticker::start(Arc::clone(&context.reporter), || {});
     let mut hash = Sha256::new();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
+use crate::process::{Ended, Parent, Program};
 use crate::settings::Settings;
 
 /// Flavour of a client or server.
@@ -57,6 +58,27 @@ impl Client {
     /// True if its help holds this text.
     pub fn mentions(&self, text: &str) -> bool {
         self.help.contains(text)
+    }
+
+    /// The program with these arguments.
+    pub fn program(&self, args: &[String]) -> Program {
+        let mut program = Program::new(self.path.clone(), args);
+        program.repeats = true;
+        program
+    }
+
+    /// Runs it with `input` on its standard input and gives all it prints.
+    ///
+    /// # Errors
+    /// It can't be started or spoken to.
+    pub fn run(
+        &self,
+        of: &impl Parent,
+        args: &[String],
+        input: &str,
+    ) -> Result<(String, Ended), Failure> {
+        let (output, ended) = self.program(args).ask(of, input, None)?;
+        Ok((String::from_utf8_lossy(&output).into_owned(), ended))
     }
 
     /// File name, as messages name it.

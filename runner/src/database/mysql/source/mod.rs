@@ -1,7 +1,6 @@
 //! The MySQL or MariaDB server: which client fits, what the server and the grants allow, and the
 //! dump as a child process.
 
-mod child;
 mod client;
 mod complete;
 mod errors;
@@ -13,7 +12,6 @@ mod plan;
 mod server;
 mod words;
 
-pub use child::Dump;
 pub use client::{Client, Clients, Flavour, missing};
 pub use complete::{Asked, check};
 pub use errors::explain;

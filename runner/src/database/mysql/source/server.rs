@@ -2,20 +2,16 @@
 
 use crds::report::Reason;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use crds::parts::TlsMode;
 
-use crate::cancel::Cancel;
-use crate::database::mysql::source::child::Dump;
 use crate::database::mysql::source::client::{Client, Flavour};
 use crate::database::mysql::source::errors::{explain, number};
 use crate::database::mysql::source::grants::Grants;
 use crate::database::mysql::source::option_file::OptionFile;
 use crate::database::server_identity::ServerIdentity;
 use crate::failure::Failure;
-use crate::process::Ended;
-use crate::scrub::Scrub;
+use crate::process::{Ended, Parent};
 use crate::settings::{Databases, Source};
 
 /// Schemas of the server itself, never dumped: they do not restore into another version.
@@ -170,8 +166,7 @@ pub fn observe(
     client: &Client,
     options: &OptionFile,
     source: &Source,
-    cancel: &Cancel,
-    scrub: &Arc<Scrub>,
+    of: &impl Parent,
 ) -> Result<Server, Failure> {
     let ask = |sql: &str, more: &[&str]| {
         let mut args = vec![
@@ -182,7 +177,7 @@ pub fn observe(
             "--default-character-set=utf8mb4".to_owned(),
         ];
         args.extend(more.iter().map(|a| (*a).to_owned()));
-        Dump::run(client, &args, sql, cancel, scrub)
+        client.run(of, &args, sql)
     };
     let (text, ended) = ask(FIRST, &[])?;
     if !ended.good() {
@@ -287,8 +282,7 @@ pub fn still_there(
     client: &Client,
     options: &OptionFile,
     tables: &[(String, String)],
-    cancel: &Cancel,
-    scrub: &Arc<Scrub>,
+    of: &impl Parent,
 ) -> Result<Vec<(String, String)>, Failure> {
     let pairs: Vec<String> = tables
         .iter()
@@ -305,7 +299,7 @@ pub fn still_there(
         "--connect-timeout=15".to_owned(),
         "--default-character-set=utf8mb4".to_owned(),
     ];
-    let (text, _) = Dump::run(client, &args, &sql, cancel, scrub)?;
+    let (text, _) = client.run(of, &args, &sql)?;
     let pairs = text.lines().filter_map(|l| l.split_once('\t'));
     Ok(pairs.map(|(d, t)| (unescaped(d), unescaped(t))).collect())
 }

@@ -2,7 +2,7 @@
 
 use crate::database::contents::Table;
 use crate::database::mysql::dump_reader::DumpReader;
-use crate::database::mysql::source::{Client, Dump};
+use crate::database::mysql::source::Client;
 use crate::database::mysql::target::{Plan, Target};
 use crate::failure::Failure;
 
@@ -50,7 +50,8 @@ pub(super) fn equal(
     let mut args = vec![file.argument()];
     args.extend(arguments(client, &plan.arguments));
     args.extend(["--", database, table].map(str::to_owned));
-    let (child, mut output) = Dump::start(client, &args, &context.cancel, &context.scrub)?;
+    let mut child = client.program(&args).start(context, false)?;
+    let mut output = child.source()?;
     let mut reader = DumpReader::default();
     let mut buffer = vec![0; 256 * 1024];
     let read = loop {

@@ -14,7 +14,7 @@ use crds::restore::Definers as Choice;
 use crate::context::Context;
 use crate::database::mysql::connect::{self, Connection};
 use crate::database::mysql::load;
-use crate::database::mysql::source::{self, Dump, Flavour};
+use crate::database::mysql::source::{self, Flavour};
 use crate::database::mysql::sql::{Definers, Found, Script, Wish};
 use crate::database::server_identity::ServerIdentity;
 use crate::failure::Failure;
@@ -153,13 +153,7 @@ impl<'a> Target<'a> {
             "--skip-column-names".into(),
             "--default-character-set=utf8mb4".into(),
         ];
-        let (text, ended) = Dump::run(
-            client,
-            &args,
-            sql,
-            &self.context.cancel,
-            &self.context.scrub,
-        )?;
+        let (text, ended) = client.run(self.context, &args, sql)?;
         if ended.good() {
             return Ok(text);
         }

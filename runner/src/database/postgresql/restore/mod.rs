@@ -12,11 +12,11 @@ use sha2::{Digest, Sha256};
 
 use crate::database::postgresql::dump::{directory_of, environment, passfile, quoted};
 use crate::database::postgresql::plain_dump::PlainDump;
-use crate::database::process::Program;
 use crate::database::restore::{Job, StoredDump, damaged};
 use crate::failure::Failure;
 use crate::memory::PrivateFile;
 use crate::process::Ended;
+use crate::process::Program;
 use crate::report::Ticker;
 use crate::settings::Source;
 use crate::stream::checksum::hex;
@@ -206,7 +206,7 @@ impl<'a> Server<'a> {
         let target = self.target;
         let socket = target.socket.as_deref().map(directory_of);
         let mut program = Program::new(
-            Program::find(self.job.context, "psql")?,
+            self.job.context.settings.program("psql")?,
             [
                 "--no-psqlrc".to_owned(),
                 "--no-password".to_owned(),
