@@ -5,15 +5,19 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crds::plan::Encrypt;
+use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
-use crate::backup::codec::{Encoder, Filter};
 use crate::backup::tee::Tee;
 use crate::context::Context;
 use crate::database::spool::Member;
 use crate::failure::Failure;
 use crate::settings::plan::BackupSettings;
 use crate::stream::checksum::{Stored, hex};
+use crate::stream::codec::{self, Encoder, Encryption};
+use crate::stream::filter::{self, Filter};
+use crate::stream::openssl::Options;
 
 /// Writes every member through compression and encryption to all storages.
 ///
@@ -41,7 +45,8 @@ pub(crate) fn write(
     };
     let salt = salt().map_err(failed)?;
     let plan = &backup.plan;
-    let encoder = Encoder::new(sink, plan.compress, plan.encrypt.as_ref(), salt).map_err(failed)?;
+    let encryption = encryption(plan.encrypt.as_ref(), salt);
+    let encoder = Encoder::new(sink, plan.compress, &encryption).map_err(failed)?;
     let progress = |n: u64| {
         context
             .reporter
@@ -51,12 +56,14 @@ pub(crate) fn write(
         let _ = n;
         context.check()
     };
-    let encoder = match Filter::start(context, plan.compress, encoder)? {
-        Ok(filter) => {
+    let encoder = match filter::program(plan.compress.codec) {
+        Some(name) => {
+            let program = (name, context.settings.program(name)?);
+            let filter = Filter::start(context, program, plan.compress.level, encoder)?;
             let filter = tar(context, backup, members, filter, &progress).map_err(failed)?;
             filter.finish().map_err(failed)?
         }
-        Err(encoder) => tar(context, backup, members, encoder, &progress).map_err(failed)?,
+        None => tar(context, backup, members, encoder, &progress).map_err(failed)?,
     };
     let sink = encoder.finish().map_err(failed)?;
     let stored = Stored {
@@ -69,6 +76,33 @@ pub(crate) fn write(
         .stored
         .store(stored.bytes, Ordering::Relaxed);
     Ok((sink.tee, stored))
+}
+
+fn encryption(encrypt: Option<&Encrypt<SecretString>>, salt: [u8; 8]) -> Encryption<'_> {
+    match encrypt {
+        None => Encryption::None,
+        Some(Encrypt::Openssl {
+            password,
+            bits,
+            iterations,
+            digest,
+            base64,
+        }) => Encryption::Openssl(Options {
+            password: password.expose_secret(),
+            bits: *bits,
+            iterations: *iterations,
+            digest,
+            base64: *base64,
+            salt,
+        }),
+        Some(Encrypt::Age {
+            recipients,
+            recipients_file,
+        }) => {
+            let file = recipients_file.as_ref().map_or("", |f| f.expose_secret());
+            Encryption::Age(codec::recipients(recipients, file).collect())
+        }
+    }
 }
 
 fn salt() -> io::Result<[u8; 8]> {

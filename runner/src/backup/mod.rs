@@ -6,7 +6,6 @@
 
 pub(crate) mod actions;
 pub(crate) mod archive;
-pub(crate) mod codec;
 pub(crate) mod fetch;
 pub(crate) mod found;
 pub mod hooks;
@@ -34,6 +33,7 @@ use crate::database::{self, spool::Member};
 use crate::failure::Failure;
 use crate::report::Ticker;
 use crate::settings::plan::BackupSettings;
+use crate::stream::filter;
 
 use target::{Delivered, Target};
 
@@ -76,7 +76,10 @@ pub(crate) fn in_work_directory(
 
 fn run(context: &Context, backup: &BackupSettings, work: &Path) -> Result<(), Failure> {
     context.reporter.phase("Connecting");
-    codec::check(context, backup.plan.compress)?;
+    // Told before anything is dumped.
+    if let Some(name) = filter::program(backup.plan.compress.codec) {
+        context.settings.program(name)?;
+    }
     let (targets, lost) = storages::open(context, backup)?;
     let targets = match retry::find(context, targets) {
         Ok(before) => return retry::complete(context, backup, before, lost),

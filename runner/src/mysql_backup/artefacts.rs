@@ -4,6 +4,7 @@ use crds::report::Reason;
 use std::io::Read;
 
 use chrono::{DateTime, Utc};
+use crds::parts::Compression;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -122,7 +123,11 @@ pub(crate) fn opened(
             )));
         }
     };
-    codec::decoder(stored, manifest.compression, identity.as_deref()).map_err(|e| {
+    let compression = Compression {
+        type_: manifest.compression,
+        level: None,
+    };
+    codec::decoder(stored, compression, identity.as_deref()).map_err(|e| {
         e.downcast::<Failure>().unwrap_or_else(|e| {
             Failure::new(
                 Reason::NotDecryptable,

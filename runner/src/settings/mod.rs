@@ -24,6 +24,7 @@ use secrecy::ExposeSecret;
 use crate::failure::Failure;
 use crate::scrub::Scrub;
 use crate::stall;
+use crate::stream::codec;
 
 use options::{Options, Restore};
 use plan::BackupSettings;
@@ -383,29 +384,25 @@ fn compression(spec: Option<&RunSpec>) -> Result<Compression, String> {
 fn recipients(input: &mut value::Input<'_>, spec: Option<&RunSpec>) -> Result<Vec<String>, String> {
     let Some(spec) = spec else { return Ok(vec![]) };
     let age = spec.encryption.as_ref().and_then(|e| e.age.as_ref());
-    let mut found: Vec<String> = age.map(|a| a.recipients.clone()).unwrap_or_default();
-    if let Some(file) = &spec.recipients_file {
-        let text = input.file("encryption.age.recipientsSecretKeyRef", file)?;
-        found.extend(
-            text.lines()
-                .map(str::trim)
-                .filter(|line| !line.is_empty() && !line.starts_with('#'))
-                .map(str::to_owned),
-        );
-    }
+    let listed = age.map_or(&[][..], |a| &a.recipients);
+    let file = match &spec.recipients_file {
+        Some(file) => input.file("encryption.age.recipientsSecretKeyRef", file)?,
+        None => String::new(),
+    };
+    let found: Vec<String> = codec::recipients(listed, &file)
+        .map(str::to_owned)
+        .collect();
     if spec.encryption.is_some() && found.is_empty() {
         return Err(
             "encryption is asked for but names no recipient: add a public key (age1…)".to_owned(),
         );
     }
     for recipient in &found {
-        crate::stream::codec::parse_recipient(recipient).map_err(|e| {
-            match &spec.recipients_file {
-                Some(_) => format!(
-                    "{e} (encryption.age.recipients, or the Secret's key of recipientsSecretKeyRef)"
-                ),
-                None => e,
-            }
+        codec::parse_recipient(recipient).map_err(|e| match &spec.recipients_file {
+            Some(_) => format!(
+                "{e} (encryption.age.recipients, or the Secret's key of recipientsSecretKeyRef)"
+            ),
+            None => e,
         })?;
     }
     Ok(found)

@@ -10,6 +10,7 @@ use crds::run_spec::BackupRunSpec;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::settings::ReadFile;
+use crate::stream::codec;
 
 /// What a run of a Backup needs to know beside the common settings.
 #[derive(Debug)]
@@ -98,15 +99,11 @@ fn no_key(encrypt: Option<&Encrypt<SecretString>>) -> Option<String> {
             recipients_file,
         } => {
             let file = recipients_file.as_ref().map_or("", |f| f.expose_secret());
-            let lines = file
-                .lines()
-                .map(str::trim)
-                .filter(|l| !l.is_empty() && !l.starts_with('#'));
-            let mut all = recipients.iter().map(String::as_str).chain(lines).peekable();
+            let mut all = codec::recipients(recipients, file).peekable();
             if all.peek().is_none() {
                 return Some("encodeWith: there is no age recipient: the Secret's key of recipientsSecretKeyRef is empty or not there".to_owned());
             }
-            all.find_map(|text| crate::stream::codec::parse_recipient(text).err())
+            all.find_map(|text| codec::parse_recipient(text).err())
                 .map(|e| format!("encodeWith: {e} (recipients, or the Secret's key of recipientsSecretKeyRef)"))
         }
     }

@@ -1,16 +1,14 @@
-//! Compression and encryption as one stack of writers, and its way back.
+//! Compression and encryption as one stack of writers, and its way back: that of the dumps of a
+//! MysqlBackup and that of the archives of a Backup.
 
 use std::io::{self, Read, Write};
 use std::str::FromStr;
 
 use crds::parts::{Compression, CompressionType};
+use crds::plan::{Codec, Compress};
 
+use super::openssl;
 use crate::failure::Failure;
-
-/// zstd's level where none is given.
-const ZSTD_LEVEL: i32 = 3;
-/// gzip's level where none is given.
-const GZIP_LEVEL: i32 = 6;
 
 /// Reads a public key.
 ///
@@ -26,20 +24,65 @@ pub fn parse_recipient(text: &str) -> Result<age::x25519::Recipient, String> {
     })
 }
 
-/// Compressing and encrypting writer.
+/// The recipients that a spec lists, and those of the lines of a file that its Secret holds.
+pub fn recipients<'a>(listed: &'a [String], file: &'a str) -> impl Iterator<Item = &'a str> {
+    let lines = file
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty() && !l.starts_with('#'));
+    listed.iter().map(String::as_str).chain(lines)
+}
+
+/// A dump's compression as a codec; what is not compressed is as a bare tar is.
+pub fn codec_of(compression: Compression) -> Compress {
+    let codec = match compression.type_ {
+        CompressionType::Zstd => Codec::Zstd,
+        CompressionType::Gzip => Codec::Gzip,
+        CompressionType::None => Codec::Tar,
+    };
+    Compress {
+        codec,
+        level: compression.level,
+    }
+}
+
+/// How bytes are encrypted.
+pub enum Encryption<'a> {
+    /// Not at all.
+    None,
+    /// To these age recipients.
+    Age(Vec<&'a str>),
+    /// As openssl does.
+    Openssl(openssl::Options<'a>),
+}
+
+impl<'a> Encryption<'a> {
+    /// To these age recipients; not at all if there is none.
+    pub fn to(recipients: &'a [String]) -> Self {
+        if recipients.is_empty() {
+            return Self::None;
+        }
+        Self::Age(recipients.iter().map(String::as_str).collect())
+    }
+}
+
+/// Compressing and encrypting writer over `W`.
 pub struct Encoder<W: Write> {
-    stack: Compressor<Encryptor<W>>,
+    stack: Compressor<W>,
 }
 
 enum Compressor<W: Write> {
-    Zstd(zstd::Encoder<'static, W>),
-    Gzip(flate2::write::GzEncoder<W>),
-    Plain(W),
+    Plain(Encryptor<W>),
+    Gzip(flate2::write::GzEncoder<Encryptor<W>>),
+    Zstd(zstd::Encoder<'static, Encryptor<W>>),
+    Bzip2(bzip2::write::BzEncoder<Encryptor<W>>),
+    Xz(liblzma::write::XzEncoder<Encryptor<W>>),
 }
 
 enum Encryptor<W: Write> {
-    Age(Box<age::stream::StreamWriter<W>>),
     Plain(W),
+    Openssl(Box<openssl::Encryptor<W>>),
+    Age(Box<age::stream::StreamWriter<W>>),
 }
 
 impl<W: Write> Encoder<W> {
@@ -47,86 +90,107 @@ impl<W: Write> Encoder<W> {
     ///
     /// # Errors
     /// A header can't be written, or a recipient is none.
-    pub fn new(sink: W, compression: Compression, recipients: &[String]) -> io::Result<Self> {
-        let encryptor = encryptor(sink, recipients)?;
-        let stack = match compression.type_ {
-            CompressionType::Zstd => {
-                let level = compression.level.unwrap_or(ZSTD_LEVEL);
-                let mut encoder = zstd::Encoder::new(encryptor, level)?;
+    pub fn new(sink: W, compress: Compress, encryption: &Encryption<'_>) -> io::Result<Self> {
+        let encryptor = encryptor(sink, encryption)?;
+        let level = |default: u32| {
+            compress
+                .level
+                .and_then(|l| u32::try_from(l).ok())
+                .unwrap_or(default)
+        };
+        let stack = match compress.codec {
+            Codec::Gzip => Compressor::Gzip(flate2::write::GzEncoder::new(
+                encryptor,
+                flate2::Compression::new(level(6)),
+            )),
+            Codec::Zstd => {
+                let mut encoder = zstd::Encoder::new(encryptor, compress.level.unwrap_or(3))?;
                 encoder.include_checksum(true)?;
                 Compressor::Zstd(encoder)
             }
-            CompressionType::Gzip => {
-                let level = compression.level.unwrap_or(GZIP_LEVEL);
-                let level = flate2::Compression::new(u32::try_from(level).unwrap_or(6));
-                Compressor::Gzip(flate2::write::GzEncoder::new(encryptor, level))
+            Codec::Bzip2 => Compressor::Bzip2(bzip2::write::BzEncoder::new(
+                encryptor,
+                bzip2::Compression::new(level(9)),
+            )),
+            Codec::Xz => Compressor::Xz(liblzma::write::XzEncoder::new(encryptor, level(6))),
+            Codec::Lzma => {
+                let options =
+                    liblzma::stream::LzmaOptions::new_preset(level(6)).map_err(io::Error::other)?;
+                let stream = liblzma::stream::Stream::new_lzma_encoder(&options)
+                    .map_err(io::Error::other)?;
+                Compressor::Xz(liblzma::write::XzEncoder::new_stream(encryptor, stream))
             }
-            CompressionType::None => Compressor::Plain(encryptor),
+            Codec::Tar | Codec::Compress | Codec::Lzip | Codec::Lzop => {
+                Compressor::Plain(encryptor)
+            }
         };
         Ok(Self { stack })
     }
 
-    /// Writes every trailer and gives the sink back.
+    /// Writes what is left and gives the sink back.
     ///
     /// # Errors
     /// The sink's.
     pub fn finish(self) -> io::Result<W> {
         let encryptor = match self.stack {
-            Compressor::Zstd(encoder) => encoder.finish()?,
-            Compressor::Gzip(encoder) => encoder.finish()?,
-            Compressor::Plain(encryptor) => encryptor,
+            Compressor::Plain(e) => e,
+            Compressor::Gzip(e) => e.finish()?,
+            Compressor::Zstd(e) => e.finish()?,
+            Compressor::Bzip2(e) => e.finish()?,
+            Compressor::Xz(e) => e.finish()?,
         };
         match encryptor {
-            Encryptor::Age(writer) => writer.finish(),
-            Encryptor::Plain(sink) => Ok(sink),
+            Encryptor::Plain(w) => Ok(w),
+            Encryptor::Openssl(e) => e.finish(),
+            Encryptor::Age(e) => e.finish(),
         }
     }
-}
-
-fn encryptor<W: Write>(sink: W, recipients: &[String]) -> io::Result<Encryptor<W>> {
-    if recipients.is_empty() {
-        return Ok(Encryptor::Plain(sink));
-    }
-    let keys = recipients
-        .iter()
-        .map(|r| parse_recipient(r))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(io::Error::other)?;
-    let encryptor = age::Encryptor::with_recipients(keys.iter().map(|k| k as &dyn age::Recipient))
-        .map_err(io::Error::other)?;
-    Ok(Encryptor::Age(Box::new(encryptor.wrap_output(sink)?)))
 }
 
 impl<W: Write> Write for Encoder<W> {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         match &mut self.stack {
-            Compressor::Zstd(w) => w.write(data),
-            Compressor::Gzip(w) => w.write(data),
-            Compressor::Plain(w) => w.write(data),
+            Compressor::Plain(e) => e.write(data),
+            Compressor::Gzip(e) => e.write(data),
+            Compressor::Zstd(e) => e.write(data),
+            Compressor::Bzip2(e) => e.write(data),
+            Compressor::Xz(e) => e.write(data),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.stack {
-            Compressor::Zstd(w) => w.flush(),
-            Compressor::Gzip(w) => w.flush(),
-            Compressor::Plain(w) => w.flush(),
-        }
+        Ok(())
     }
 }
 
 impl<W: Write> Write for Encryptor<W> {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Age(w) => w.write(data),
             Self::Plain(w) => w.write(data),
+            Self::Openssl(e) => e.write(data),
+            Self::Age(e) => e.write(data),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Age(w) => w.flush(),
-            Self::Plain(w) => w.flush(),
+        Ok(())
+    }
+}
+
+fn encryptor<W: Write>(sink: W, encryption: &Encryption<'_>) -> io::Result<Encryptor<W>> {
+    match encryption {
+        Encryption::None => Ok(Encryptor::Plain(sink)),
+        Encryption::Openssl(options) => Ok(Encryptor::Openssl(Box::new(openssl::Encryptor::new(
+            sink, options,
+        )?))),
+        Encryption::Age(recipients) => {
+            let keys: Vec<age::x25519::Recipient> = recipients
+                .iter()
+                .map(|text| parse_recipient(text).map_err(io::Error::other))
+                .collect::<Result<_, _>>()?;
+            let all = keys.iter().map(|k| k as &dyn age::Recipient);
+            let encryptor = age::Encryptor::with_recipients(all).map_err(io::Error::other)?;
+            Ok(Encryptor::Age(Box::new(encryptor.wrap_output(sink)?)))
         }
     }
 }
@@ -153,42 +217,70 @@ fn is_identity(text: &str) -> Result<(), Failure> {
     Err(Failure::settings(format!("the age identity {what}")))
 }
 
+/// Decrypts what was encrypted to age recipients. `identity` is the text of an age identity file.
+///
+/// # Errors
+/// No identity fits, or the header is damaged.
+pub fn decrypted(
+    stored: impl Read + Send + 'static,
+    identity: &str,
+) -> io::Result<Box<dyn Read + Send>> {
+    is_identity(identity).map_err(io::Error::other)?;
+    let identities = age::IdentityFile::from_buffer(identity.as_bytes())?
+        .into_identities()
+        .map_err(io::Error::other)?;
+    let decryptor =
+        age::Decryptor::new_buffered(io::BufReader::new(stored)).map_err(io::Error::other)?;
+    let plain = decryptor
+        .decrypt(identities.iter().map(|i| i.as_ref() as &dyn age::Identity))
+        .map_err(|e| match e {
+            age::DecryptError::NoMatchingKeys => {
+                io::Error::other("no identity matches a recipient")
+            }
+            // Their words are translated from files, which not every build has within.
+            other => io::Error::other(format!("{other:?}")),
+        })?;
+    Ok(Box::new(plain))
+}
+
+/// Decompresses; `None` if no library here reads the codec.
+///
+/// # Errors
+/// The beginning is damaged.
+pub fn decompressed(
+    inner: Box<dyn Read + Send>,
+    codec: Codec,
+) -> io::Result<Option<Box<dyn Read + Send>>> {
+    Ok(Some(match codec {
+        Codec::Tar => inner,
+        Codec::Gzip => Box::new(flate2::read::MultiGzDecoder::new(inner)),
+        Codec::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(inner)),
+        Codec::Zstd => Box::new(zstd::Decoder::new(inner)?),
+        Codec::Xz => Box::new(liblzma::read::XzDecoder::new_multi_decoder(inner)),
+        Codec::Lzma => {
+            // GNU tar writes xz under this name.
+            let stream = liblzma::stream::Stream::new_auto_decoder(u64::MAX, 0)?;
+            Box::new(liblzma::read::XzDecoder::new_stream(inner, stream))
+        }
+        Codec::Compress | Codec::Lzip | Codec::Lzop => return Ok(None),
+    }))
+}
+
 /// Reads an artefact back to the dump's bytes. `identity` is the text of an age identity file.
 ///
 /// # Errors
 /// The artefact is encrypted and no identity fits, or its header is damaged.
 pub fn decoder(
     stored: impl Read + Send + 'static,
-    compression: CompressionType,
+    compression: Compression,
     identity: Option<&str>,
 ) -> io::Result<Box<dyn Read + Send>> {
     let plain: Box<dyn Read + Send> = match identity {
         None => Box::new(stored),
-        Some(text) => {
-            is_identity(text).map_err(io::Error::other)?;
-            let identities = age::IdentityFile::from_buffer(text.as_bytes())?
-                .into_identities()
-                .map_err(io::Error::other)?;
-            let decryptor = age::Decryptor::new_buffered(io::BufReader::new(stored))
-                .map_err(io::Error::other)?;
-            Box::new(
-                decryptor
-                    .decrypt(identities.iter().map(|i| i.as_ref() as &dyn age::Identity))
-                    .map_err(|e| match e {
-                        age::DecryptError::NoMatchingKeys => {
-                            io::Error::other("no identity matches a recipient")
-                        }
-                        // Their words are translated from files, which not every build has within.
-                        other => io::Error::other(format!("{other:?}")),
-                    })?,
-            )
-        }
+        Some(text) => decrypted(stored, text)?,
     };
-    Ok(match compression {
-        CompressionType::Zstd => Box::new(zstd::Decoder::new(plain)?),
-        CompressionType::Gzip => Box::new(flate2::read::MultiGzDecoder::new(plain)),
-        CompressionType::None => plain,
-    })
+    decompressed(plain, codec_of(compression).codec)?
+        .ok_or_else(|| io::Error::other("no library reads this codec"))
 }
 
 #[cfg(test)]
@@ -196,6 +288,11 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use super::*;
     use age::secrecy::ExposeSecret;
+
+    fn encoder(compression: Compression, keys: &[String]) -> Encoder<Vec<u8>> {
+        let encryption = Encryption::to(keys);
+        Encoder::new(Vec::new(), codec_of(compression), &encryption).unwrap()
+    }
 
     #[test]
     fn every_stack_gives_back_what_went_in() {
@@ -211,18 +308,19 @@ mod tests {
         ] {
             for keys in [&[][..], &recipients[..]] {
                 let compression = Compression { type_, level: None };
-                let mut encoder = Encoder::new(Vec::new(), compression, keys).unwrap();
+                let mut encoder = encoder(compression, keys);
                 encoder.write_all(&text).unwrap();
                 let stored = encoder.finish().unwrap();
                 let secret = identity.to_string();
                 let key = (!keys.is_empty()).then(|| secret.expose_secret());
                 let mut back = Vec::new();
-                let mut reader = decoder(std::io::Cursor::new(stored.clone()), type_, key).unwrap();
+                let mut reader =
+                    decoder(std::io::Cursor::new(stored.clone()), compression, key).unwrap();
                 reader.read_to_end(&mut back).unwrap();
                 assert!(back == text, "{type_:?} with {} keys", keys.len());
                 let cut = std::io::Cursor::new(stored[..stored.len() - 1].to_vec());
                 let short =
-                    decoder(cut, type_, key).and_then(|mut r| r.read_to_end(&mut Vec::new()));
+                    decoder(cut, compression, key).and_then(|mut r| r.read_to_end(&mut Vec::new()));
                 if type_ != CompressionType::None || !keys.is_empty() {
                     assert!(short.is_err(), "a cut artefact was read: {type_:?}");
                 }
@@ -234,7 +332,7 @@ mod tests {
     fn a_wrong_key_and_no_key_are_errors_in_words() {
         let recipients = [age::x25519::Identity::generate().to_public().to_string()];
         let compression = Compression::default();
-        let mut encoder = Encoder::new(Vec::new(), compression, &recipients).unwrap();
+        let mut encoder = encoder(compression, &recipients);
         encoder.write_all(b"text").unwrap();
         let stored = encoder.finish().unwrap();
         let another = age::x25519::Identity::generate().to_string();
@@ -245,7 +343,7 @@ mod tests {
             "",
         ] {
             let stored = std::io::Cursor::new(stored.clone());
-            let Err(e) = decoder(stored, compression.type_, Some(key)) else {
+            let Err(e) = decoder(stored, compression, Some(key)) else {
                 panic!("{key} opened it");
             };
             assert!(!e.to_string().is_empty(), "{key}");
@@ -273,9 +371,7 @@ mod tests {
             ),
             ("\n", "is empty"),
         ] {
-            let failure = decoder(io::empty(), CompressionType::None, Some(text))
-                .err()
-                .unwrap();
+            let failure = decrypted(io::empty(), text).err().unwrap();
             let failure = failure.downcast::<Failure>().unwrap();
             assert_eq!(failure.exit_code, crds::report::exit::SETTINGS);
             assert!(

@@ -2,5 +2,6 @@
 
 pub mod checksum;
 pub mod codec;
+pub mod filter;
 pub mod openssl;
 pub mod pipeline;

@@ -1,13 +1,13 @@
-//! Encryption that `openssl enc -d -aes-256-cbc -pbkdf2` opens: `Salted__`, eight bytes of salt,
+//! Encryption that `openssl enc -d -aes-256-cbc -pbkdf2` opens, and its way back: `Salted__`, eight bytes of salt,
 //! then AES-CBC with PKCS#7 padding under key and vector from PBKDF2.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
-use aes::cipher::{BlockEncryptMut, KeyIvInit};
+use aes::cipher::{BlockDecryptMut, BlockEncryptMut, KeyIvInit};
 use aes::{Aes128, Aes192, Aes256};
 
 /// AES block.
-pub(crate) const BLOCK: usize = 16;
+pub const BLOCK: usize = 16;
 /// Characters of a base64 line, as openssl writes them.
 const LINE: usize = 64;
 /// Bytes of such a line.
@@ -44,23 +44,23 @@ impl Cipher {
 }
 
 /// How to encrypt.
-pub(crate) struct Options<'a> {
+pub struct Options<'a> {
     /// Password.
-    pub(crate) password: &'a str,
+    pub password: &'a str,
     /// 128, 192 or 256.
-    pub(crate) bits: u16,
+    pub bits: u16,
     /// PBKDF2 iterations.
-    pub(crate) iterations: u32,
+    pub iterations: u32,
     /// sha1, sha256 or sha512.
-    pub(crate) digest: &'a str,
+    pub digest: &'a str,
     /// Lines of base64 instead of bytes.
-    pub(crate) base64: bool,
+    pub base64: bool,
     /// Random.
-    pub(crate) salt: [u8; 8],
+    pub salt: [u8; 8],
 }
 
 /// Key and initial vector.
-pub(crate) fn derive(options: &Options<'_>) -> Vec<u8> {
+pub fn derive(options: &Options<'_>) -> Vec<u8> {
     let mut derived = vec![0; usize::from(options.bits / 8) + BLOCK];
     let (password, salt, rounds) = (
         options.password.as_bytes(),
@@ -76,7 +76,7 @@ pub(crate) fn derive(options: &Options<'_>) -> Vec<u8> {
 }
 
 /// Encrypting writer.
-pub(crate) struct Encryptor<W: Write> {
+pub struct Encryptor<W: Write> {
     sink: Base64<W>,
     cipher: Cipher,
     pending: Vec<u8>,
@@ -87,7 +87,7 @@ impl<W: Write> Encryptor<W> {
     ///
     /// # Errors
     /// The sink's, or an option that is none.
-    pub(crate) fn new(sink: W, options: &Options<'_>) -> io::Result<Self> {
+    pub fn new(sink: W, options: &Options<'_>) -> io::Result<Self> {
         let size = usize::from(options.bits / 8);
         let derived = derive(options);
         let (key, iv) = derived.split_at(size);
@@ -115,7 +115,7 @@ impl<W: Write> Encryptor<W> {
     ///
     /// # Errors
     /// The sink's.
-    pub(crate) fn finish(mut self) -> io::Result<W> {
+    pub fn finish(mut self) -> io::Result<W> {
         let fill = BLOCK - self.pending.len() % BLOCK;
         let byte = u8::try_from(fill).unwrap_or(16);
         self.pending.extend(std::iter::repeat_n(byte, fill));
@@ -174,5 +174,225 @@ impl<W: Write> Base64<W> {
             self.line(&rest)?;
         }
         Ok(self.sink)
+    }
+}
+
+enum Decipher {
+    Aes128(cbc::Decryptor<Aes128>),
+    Aes192(cbc::Decryptor<Aes192>),
+    Aes256(cbc::Decryptor<Aes256>),
+}
+
+/// Reads what `openssl enc -pbkdf2` and [`Encryptor`] write.
+pub struct Decryptor {
+    source: Box<dyn Read + Send>,
+    cipher: Decipher,
+    /// Decrypted and not yet given.
+    ready: Vec<u8>,
+    given: usize,
+    /// Read and not yet decrypted: always a block at least, until the end is known.
+    pending: Vec<u8>,
+    ended: bool,
+}
+
+impl Decryptor {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// It is none, or an option is none.
+    pub fn new(source: Box<dyn Read + Send>, options: &Options<'_>) -> io::Result<Self> {
+        let mut source: Box<dyn Read + Send> = if options.base64 {
+            Box::new(Lines::new(source))
+        } else {
+            source
+        };
+        let mut header = [0; 16];
+        source.read_exact(&mut header)?;
+        let Some(salt) = header.strip_prefix(b"Salted__") else {
+            return Err(io::Error::other(
+                "it does not begin as openssl's output does",
+            ));
+        };
+        let mut own = Options {
+            salt: [0; 8],
+            ..*options
+        };
+        own.salt.copy_from_slice(salt);
+        let derived = derive(&own);
+        let (key, iv) = derived.split_at(usize::from(options.bits / 8));
+        let wrong = |_| io::Error::other("a key of this size is none");
+        let cipher = match options.bits {
+            128 => Decipher::Aes128(cbc::Decryptor::new_from_slices(key, iv).map_err(wrong)?),
+            192 => Decipher::Aes192(cbc::Decryptor::new_from_slices(key, iv).map_err(wrong)?),
+            _ => Decipher::Aes256(cbc::Decryptor::new_from_slices(key, iv).map_err(wrong)?),
+        };
+        Ok(Self {
+            source,
+            cipher,
+            ready: vec![],
+            given: 0,
+            pending: vec![],
+            ended: false,
+        })
+    }
+
+    fn blocks(&mut self, count: usize) {
+        let rest = self.pending.split_off(count);
+        let mut data = std::mem::replace(&mut self.pending, rest);
+        macro_rules! each {
+            ($cipher:expr) => {
+                for block in data.chunks_exact_mut(BLOCK) {
+                    $cipher.decrypt_block_mut(block.into());
+                }
+            };
+        }
+        match &mut self.cipher {
+            Decipher::Aes128(c) => each!(c),
+            Decipher::Aes192(c) => each!(c),
+            Decipher::Aes256(c) => each!(c),
+        }
+        self.ready = data;
+        self.given = 0;
+    }
+
+    /// Decrypts more; the last block waits until it is known to be the last, for its padding.
+    fn more(&mut self) -> io::Result<()> {
+        let mut buffer = vec![0; 64 * 1024];
+        let n = self.source.read(&mut buffer)?;
+        self.pending.extend_from_slice(&buffer[..n]);
+        if n > 0 {
+            let whole = self.pending.len().saturating_sub(1) / BLOCK * BLOCK;
+            self.blocks(whole);
+            return Ok(());
+        }
+        self.ended = true;
+        if self.pending.len() != BLOCK {
+            return Err(io::Error::other("it is cut off"));
+        }
+        self.blocks(BLOCK);
+        let fill = usize::from(self.ready.last().copied().unwrap_or(0));
+        let padding = self
+            .ready
+            .len()
+            .checked_sub(fill)
+            .filter(|_| (1..=BLOCK).contains(&fill))
+            .filter(|at| self.ready[*at..].iter().all(|b| usize::from(*b) == fill));
+        let Some(at) = padding else {
+            return Err(io::Error::other("the password is wrong, or it is damaged"));
+        };
+        self.ready.truncate(at);
+        Ok(())
+    }
+}
+
+impl Read for Decryptor {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        while self.given == self.ready.len() {
+            if self.ended {
+                return Ok(0);
+            }
+            self.more()?;
+        }
+        let n = target.len().min(self.ready.len() - self.given);
+        target[..n].copy_from_slice(&self.ready[self.given..self.given + n]);
+        self.given += n;
+        Ok(n)
+    }
+}
+
+/// Lines of base64 as the bytes they stand for.
+struct Lines {
+    source: io::BufReader<Box<dyn Read + Send>>,
+    ready: Vec<u8>,
+    given: usize,
+}
+
+impl Lines {
+    fn new(source: Box<dyn Read + Send>) -> Self {
+        Self {
+            source: io::BufReader::with_capacity(64 * 1024, source),
+            ready: vec![],
+            given: 0,
+        }
+    }
+}
+
+impl Read for Lines {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        use base64::Engine as _;
+        use std::io::BufRead as _;
+        while self.given == self.ready.len() {
+            let mut line = vec![];
+            // openssl's lines are short; a longer one is none of its.
+            if (&mut self.source).take(4096).read_until(b'\n', &mut line)? == 0 {
+                return Ok(0);
+            }
+            let text = line.trim_ascii();
+            self.ready = base64::engine::general_purpose::STANDARD
+                .decode(text)
+                .map_err(|e| io::Error::other(format!("it is no base64: {e}")))?;
+            self.given = 0;
+        }
+        let n = target.len().min(self.ready.len() - self.given);
+        target[..n].copy_from_slice(&self.ready[self.given..self.given + n]);
+        self.given += n;
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+    use super::*;
+
+    fn options(password: &str, base64: bool) -> Options<'_> {
+        Options {
+            password,
+            bits: 256,
+            iterations: 10,
+            digest: "sha256",
+            base64,
+            salt: *b"saltsalt",
+        }
+    }
+
+    fn sealed(data: &[u8], base64: bool) -> Vec<u8> {
+        let mut encryptor = Encryptor::new(vec![], &options("p $x", base64)).unwrap();
+        encryptor.write_all(data).unwrap();
+        encryptor.finish().unwrap()
+    }
+
+    #[test]
+    fn what_was_sealed_opens_at_every_length() {
+        for base64 in [false, true] {
+            for length in [0, 1, 15, 16, 17, 47, 48, 49, 65_535, 65_536, 200_000] {
+                let data: Vec<u8> = (0..length).map(|n: u32| n.to_le_bytes()[0]).collect();
+                let sealed = sealed(&data, base64);
+                let mut opened = vec![];
+                Decryptor::new(Box::new(io::Cursor::new(sealed)), &options("p $x", base64))
+                    .unwrap()
+                    .read_to_end(&mut opened)
+                    .unwrap();
+                assert!(opened == data, "{length} bytes, base64 {base64}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_or_has_another_password_does_not() {
+        let mut data = sealed(&[7; 100], false);
+        let open = |data: Vec<u8>, password: &str| {
+            let mut opened = vec![];
+            Decryptor::new(Box::new(io::Cursor::new(data)), &options(password, false))
+                .and_then(|mut d| d.read_to_end(&mut opened))
+                .map(|_| opened)
+        };
+        assert_ne!(
+            open(data.clone(), "wrong").unwrap_or_default(),
+            vec![7; 100]
+        );
+        data.truncate(data.len() - 3);
+        assert!(open(data, "p $x").is_err());
+        assert!(open(b"plain text of some length".to_vec(), "p $x").is_err());
     }
 }

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::failure::Failure;
 use crate::report::Counters;
 use crate::stream::checksum::{Stored, hex};
-use crate::stream::codec::Encoder;
+use crate::stream::codec::{Encoder, Encryption, codec_of};
 
 /// Bytes of a chunk.
 const CHUNK: usize = 256 * 1024;
@@ -201,7 +201,7 @@ fn store(
         counters,
     };
     let encode = || -> io::Result<Stored> {
-        let mut encoder = Encoder::new(sink, compression, recipients)?;
+        let mut encoder = Encoder::new(sink, codec_of(compression), &Encryption::to(recipients))?;
         for chunk in chunks {
             encoder.write_all(&chunk)?;
             // Those made while it paused are too many: they go.
