@@ -15,9 +15,6 @@ use crate::database::contents::{Contents, Table, differs};
 use crate::database::scratch::{Area, no_room};
 use crate::failure::Failure;
 
-/// Field of the spec that gives scratch servers room.
-pub(crate) const VOLUME: &str = "spec.job.verify.volume";
-
 pub(crate) fn not_verified(message: String) -> Failure {
     Failure::new(Reason::NotVerifiable, message)
 }

@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::context::Context;
-use crate::database::restore_check::VOLUME;
 use crate::failure::Failure;
 
-/// Where the operator mounts `spec.verify.volume`.
+/// Field of the spec that gives scratch servers room, as a MysqlBackup has it.
+pub(crate) const VOLUME: &str = "spec.verify.volume";
+/// Where the operator mounts it.
 const MOUNT: &str = "/run/backup-verify";
 /// A server that has not answered by then has failed.
-pub(crate) const START: Duration = Duration::from_secs(120);
+const START: Duration = Duration::from_secs(120);
 /// Time between two questions.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Time a server gets to end before it is killed.
@@ -27,12 +28,17 @@ const LINES: usize = 4;
 
 /// A directory of this verification alone; gone with it.
 pub(crate) struct Area {
+    /// Where it is.
     pub(crate) path: PathBuf,
 }
 
 impl Area {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// There is no room.
     pub(crate) fn new(context: &Context) -> Result<Self, Failure> {
-        let path = root().join(format!("archive-{}", context.nonce));
+        let path = root().join(format!("scratch-{}", context.nonce));
         std::fs::create_dir(&path).map_err(|e| no_room(&path, &e))?;
         Ok(Self { path })
     }
@@ -235,7 +241,7 @@ impl Drop for Server {
 
 /// Where scratch servers keep their data: the volume that is mounted for them, or where it is not,
 /// the system's directory for temporary files.
-pub(crate) fn root() -> PathBuf {
+fn root() -> PathBuf {
     let root = Path::new(MOUNT);
     if root.is_dir() {
         root.to_owned()

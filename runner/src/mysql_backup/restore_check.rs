@@ -12,6 +12,7 @@ use crate::database::mysql::dump_reader::Summary;
 use crate::database::mysql::load;
 use crate::database::mysql::scratch::{Scratch, by_number, counted, said, unable};
 use crate::database::mysql::source::{Clients, Flavour};
+use crate::database::scratch::Area;
 use crate::failure::Failure;
 use crate::mysql_backup::artefacts;
 use crate::mysql_backup::manifest::Manifest;
@@ -27,7 +28,8 @@ pub fn verify(
     manifest: &Manifest,
 ) -> Result<String, Failure> {
     context.reporter.phase("Verifying");
-    let scratch = Scratch::start(context, "spec.verify.volume")?;
+    let area = Area::new(context)?;
+    let mut scratch = Scratch::start(context, &area)?;
     let clients = Clients::find(&context.settings)?;
     let flavour = Some(Flavour::MariaDb);
     let sql = clients.sql(flavour).ok_or_else(|| {

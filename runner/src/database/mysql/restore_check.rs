@@ -5,7 +5,8 @@ use crate::database::mysql::dump_reader::{DumpReader, Summary};
 use crate::database::mysql::load;
 use crate::database::mysql::scratch::{self, Scratch};
 use crate::database::mysql::source::{Clients, Flavour};
-use crate::database::restore_check::{RestoreCheck, VOLUME, find};
+use crate::database::restore_check::{RestoreCheck, find};
+use crate::database::scratch::VOLUME;
 use crate::failure::Failure;
 use crds::report::Reason;
 
@@ -42,7 +43,7 @@ pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
     if !summary.whole {
         return Err(check.bad(&format!("it {}", summary.flaw)));
     }
-    let scratch = Scratch::start(context, VOLUME)?;
+    let mut scratch = Scratch::start(context, check.area)?;
     scratch.wait(context, sql)?;
     let mut args = scratch.arguments();
     args.extend(load::arguments(sql));

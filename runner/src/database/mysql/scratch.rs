@@ -4,22 +4,18 @@
 use crds::report::Reason;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use crate::context::Context;
 use crate::database::contents::Table;
 use crate::database::mysql::dump_reader::{DumpReader, Summary};
 use crate::database::mysql::load::{self, Loaded};
 use crate::database::mysql::source::{self, Client};
-use crate::database::scratch::root;
+use crate::database::scratch::{Answer, Area, Home, Server, Started, VOLUME, last};
 use crate::failure::Failure;
 use crate::process::Ended;
-
-/// A server that has not answered by then has failed.
-const START: Duration = Duration::from_secs(120);
 
 /// The last error of a client that did not end well.
 pub(crate) fn said(ended: &Ended) -> String {
@@ -149,20 +145,19 @@ fn missing_definer(ended: &Ended) -> Option<String> {
     Some(format!("{}@{}", literals(name), literals(host)))
 }
 
-/// A server of its own in a directory of its own; both are gone when it is dropped.
+/// A MariaDB of its own in a directory of its own; both are gone when it is dropped.
 pub(crate) struct Scratch {
-    directory: PathBuf,
-    server: Option<Child>,
-    /// Field of the spec that gives it its volume.
-    volume: &'static str,
+    // Ends before its directory goes.
+    server: Server,
+    home: Home,
 }
 
 impl Scratch {
-    /// Makes its data and starts it; `volume` is the field of the spec that gives it room.
+    /// Makes its data in `area` and starts it.
     ///
     /// # Errors
     /// The image has no such server, or there is no room.
-    pub(crate) fn start(context: &Context, volume: &'static str) -> Result<Self, Failure> {
+    pub(crate) fn start(context: &Context, area: &Area) -> Result<Self, Failure> {
         let find = |name: &str| {
             let path = &context.settings.path;
             path.iter().map(|d| d.join(name)).find(|p| p.is_file()).ok_or_else(|| {
@@ -172,88 +167,15 @@ impl Scratch {
             })
         };
         let (install, server) = (find("mariadb-install-db")?, find("mariadbd")?);
-        let directory = root().join(format!("scratch-{}", context.nonce));
-        std::fs::create_dir(&directory).map_err(|e| {
-            Failure::new(
-                Reason::ScratchFailed,
-                format!("{} can't be made ({e}): set {volume}", directory.display()),
-            )
-        })?;
-        let mut scratch = Self {
-            directory,
-            server: None,
-            volume,
-        };
-        scratch.install(&install)?;
-        scratch.server = Some(scratch.launch(&server)?);
-        Ok(scratch)
-    }
-
-    fn common(&self, command: &mut Command) {
-        command
-            .env_clear()
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-            .arg("--no-defaults")
-            .arg(format!(
-                "--datadir={}",
-                self.directory.join("data").display()
-            ))
-            .arg(format!("--tmpdir={}", self.directory.display()))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        if rustix::process::geteuid().is_root() {
-            command.arg("--user=root");
-        }
-    }
-
-    fn install(&self, program: &Path) -> Result<(), Failure> {
-        let mut command = Command::new(program);
-        self.common(&mut command);
-        let good = command
-            .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
-            .status()
-            .is_ok_and(|s| s.success());
-        if good {
-            return Ok(());
-        }
-        Err(Failure::new(
-            Reason::ScratchFailed,
-            format!(
-                "the scratch server's data directory can't be made: give {} more space",
-                self.volume
-            ),
-        ))
-    }
-
-    fn launch(&self, program: &Path) -> Result<Child, Failure> {
-        let mut command = Command::new(program);
-        self.common(&mut command);
-        command
-            .arg(format!("--socket={}", self.socket().display()))
-            .arg(format!(
-                "--pid-file={}",
-                self.directory.join("pid").display()
-            ))
-            .args([
-                "--skip-networking",
-                "--skip-log-bin",
-                "--event-scheduler=OFF",
-                "--innodb-flush-log-at-trx-commit=0",
-                "--innodb-doublewrite=0",
-                "--max-allowed-packet=1G",
-            ])
-            .spawn()
-            .map_err(|e| {
-                Failure::new(
-                    Reason::ScratchFailed,
-                    format!("the scratch server can't be started: {e}"),
-                )
-            })
+        let home = Home::new(area, "mariadb", false)?;
+        make_data(context, &home, &install)?;
+        // Nothing of it is kept, so it need not be shut down in order.
+        let server = Server::start(serve(&home, &server), &home, Signal::KILL)?;
+        Ok(Self { server, home })
     }
 
     fn socket(&self) -> PathBuf {
-        self.directory.join("s")
+        self.home.path.join("s")
     }
 
     /// Arguments of a client that speaks to it.
@@ -269,21 +191,26 @@ impl Scratch {
     ///
     /// # Errors
     /// It does not.
-    pub(crate) fn wait(&self, context: &Context, client: &Client) -> Result<(), Failure> {
-        let deadline = Instant::now() + START;
-        loop {
-            context.check()?;
+    pub(crate) fn wait(&mut self, context: &Context, client: &Client) -> Result<(), Failure> {
+        let (socket, arguments) = (self.socket(), self.arguments());
+        let started = self.server.wait(context, || {
             // What a client says of a server that is not there yet would fill the log.
-            if self.socket().exists() && self.answers(context, client)? {
-                return Ok(());
+            if !socket.exists() {
+                return Ok(Answer::No);
             }
-            if Instant::now() > deadline {
-                return Err(Failure::new(
-                    Reason::ScratchFailed,
-                    "the scratch server does not answer",
-                ));
-            }
-            std::thread::sleep(Duration::from_millis(200));
+            let (_, ended) = client.run(context, &arguments, "SELECT 1;\n")?;
+            Ok(if ended.good() {
+                Answer::Yes
+            } else {
+                Answer::No
+            })
+        })?;
+        match started {
+            Started::Yes => Ok(()),
+            Started::Ended => Err(Failure::new(
+                Reason::ScratchFailed,
+                format!("the scratch server ended: {}", self.server.said(context)),
+            )),
         }
     }
 
@@ -354,11 +281,6 @@ impl Scratch {
         load::load(context, client, args, open()?, None)
     }
 
-    fn answers(&self, context: &Context, client: &Client) -> Result<bool, Failure> {
-        let (_, ended) = client.run(context, &self.arguments(), "SELECT 1;\n")?;
-        Ok(ended.good())
-    }
-
     /// Dumps it as the dump with these arguments was made, but for options that need a binlog.
     ///
     /// # Errors
@@ -410,17 +332,49 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Some(mut server) = self.server.take() {
-            // Nothing of it is kept, so it need not be shut down in order.
-            if let Some(pid) = i32::try_from(server.id()).ok().and_then(Pid::from_raw) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-            let _ = server.wait();
-        }
-        let _ = std::fs::remove_dir_all(&self.directory);
+fn common(home: &Home, program: &Path) -> Command {
+    let mut command = home.command(program);
+    command
+        .arg("--no-defaults")
+        .arg(format!("--datadir={}", home.path.join("data").display()))
+        .arg(format!("--tmpdir={}", home.path.display()));
+    if rustix::process::geteuid().is_root() {
+        command.arg("--user=root");
     }
+    command
+}
+
+fn make_data(context: &Context, home: &Home, program: &Path) -> Result<(), Failure> {
+    let made = common(home, program)
+        .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
+        .output();
+    let said = match made {
+        Ok(made) if made.status.success() => return Ok(()),
+        Ok(made) => last(context, &made.stderr),
+        Err(e) => e.to_string(),
+    };
+    Err(Failure::new(
+        Reason::ScratchFailed,
+        format!(
+            "the scratch server's data directory can't be made: {said}; give {VOLUME} more space"
+        ),
+    ))
+}
+
+fn serve(home: &Home, program: &Path) -> Command {
+    let mut command = common(home, program);
+    command
+        .arg(format!("--socket={}", home.path.join("s").display()))
+        .arg(format!("--pid-file={}", home.path.join("pid").display()))
+        .args([
+            "--skip-networking",
+            "--skip-log-bin",
+            "--event-scheduler=OFF",
+            "--innodb-flush-log-at-trx-commit=0",
+            "--innodb-doublewrite=0",
+            "--max-allowed-packet=1G",
+        ]);
+    command
 }
 
 #[cfg(test)]
