@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use crds::report::{EndpointKind, Reason};
-use crds::run::{Artefact, Verification};
+use crds::run::Artefact;
 
-use crate::backup::found::{Found, artefact, choose, identity, whole_reader};
+use crate::artefact::{self, differs, report_listed, report_verified};
+use crate::backup::found::{Found, choose, identity, listed, whole_reader};
 use crate::backup::open::{self, Closed};
 use crate::backup::record::{self, Record};
 use crate::backup::target::Target;
 use crate::backup::{restore_check, retention, storages};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::retention::{Outcome, asked, note, refutes, report_pruned};
+use crate::retention::{Outcome, asked, report_pruned};
 use crate::settings::options::Options;
 use crate::settings::plan::BackupSettings;
 use crate::stream::checksum::{self, Stored};
@@ -45,9 +46,7 @@ pub(crate) fn list(context: &Context, backup: &BackupSettings) -> Result<(), Fai
         context.check()?;
         match list_one(context, target) {
             Ok(found) => {
-                let bytes = found
-                    .iter()
-                    .fold(0_i64, |sum, (_, a)| sum.saturating_add(a.size));
+                let bytes = artefact::bytes(found.iter().map(|(_, a)| a));
                 words.push(format!(
                     "{} archives with {bytes} bytes on storage {}",
                     found.len(),
@@ -59,14 +58,8 @@ pub(crate) fn list(context: &Context, backup: &BackupSettings) -> Result<(), Fai
         }
     }
     all.sort_by(|(a, _), (b, _)| b.cmp(a));
-    let stored = all
-        .iter()
-        .fold(0_i64, |sum, (_, a)| sum.saturating_add(a.size));
-    context.reporter.update(|r| {
-        r.message = words.join("; ");
-        r.artefacts = all.into_iter().map(|(_, a)| a).collect();
-        r.stored_bytes = Some(stored);
-    });
+    let all = all.into_iter().map(|(_, a)| a).collect();
+    report_listed(context, all, words.join("; "));
     end((!failures.is_empty()).then(|| Failure::all(failures)))
 }
 
@@ -96,7 +89,7 @@ fn list_one(context: &Context, target: &Target) -> Result<Vec<(String, Artefact)
             storedSha256 = f.record.stored_sha256,
             files = f.record.files.len() as u64,
         );
-        let artefact = artefact(&f);
+        let artefact = listed(&f);
         found.push((f.record.started_at, artefact));
     }
     Ok(found)
@@ -116,7 +109,7 @@ pub(crate) fn verify(context: &Context, backup: &BackupSettings) -> Result<(), F
     let meant = choose(context, &targets, &options.choice)?;
     context
         .reporter
-        .update(|r| r.artefacts = meant.iter().map(artefact).collect());
+        .update(|r| r.artefacts = meant.iter().map(listed).collect());
     let mut words = vec![];
     let mut wrong = vec![];
     for found in &meant {
@@ -142,45 +135,24 @@ pub(crate) fn verify(context: &Context, backup: &BackupSettings) -> Result<(), F
             Err(e) => wrong.push(e),
         }
     }
-    let differs = wrong
-        .iter()
-        .any(|e| e.exit_code == crds::report::exit::VERIFICATION);
-    let failure = (!wrong.is_empty()).then(|| Failure::all(wrong));
-    let message = match &failure {
-        Some(e) => context.scrub.clean(&e.message),
-        None => words.join("; "),
+    let compared = wrong.iter().any(differs);
+    let outcome = if wrong.is_empty() {
+        Ok(words.join("; "))
+    } else {
+        Err(Failure::all(wrong))
     };
-    // A store that is away proves nothing; only what was compared has an outcome.
-    if failure.is_none() || differs {
-        let verification = Verification {
-            mode: if restore { "Restore" } else { "Checksum" }.to_owned(),
-            passed: failure.is_none(),
-            time: crds::time::to_k8s(context.clock.now()),
-            message: message.clone(),
-        };
-        context
-            .reporter
-            .update(|r| r.verification = Some(verification));
-    }
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
-    context.reporter.update(|r| r.message = message);
+    report_verified(context, restore, outcome, compared)?;
     end(lost)
 }
 
-/// Keeps the outcome of a verification beside the record. What could not be compared has none.
+/// Keeps the outcome of a verification beside the record.
 fn keep(context: &Context, found: &Found, mode: &str, outcome: Result<(), &Failure>) {
-    let passed = match outcome {
-        Ok(()) => true,
-        Err(e) if refutes(e) => false,
-        Err(_) => return,
-    };
     let record = &found.record;
     let name = record.key.rsplit('/').next().unwrap_or(&record.key);
     let beside = format!("{}/{name}", record::directory(context, &found.on.path));
     let of = (record.key.as_str(), record.stored_sha256.as_str());
-    note(context, found.on.store.as_ref(), &beside, of, mode, passed);
+    let store = found.on.store.as_ref();
+    artefact::keep(context, store, &beside, of, mode, outcome);
 }
 
 fn whole(context: &Context, backup: &BackupSettings, found: &Found) -> Result<String, Failure> {
@@ -295,7 +267,8 @@ pub(crate) fn probe(context: &Context, backup: &BackupSettings) -> Result<(), Fa
     let mut wrong = vec![];
     let mut words = vec![];
     for storage in &backup.plan.storages {
-        let outcome = storages::one(context, storage).and_then(|t| probe_storage(context, &t));
+        let outcome = storages::one(context, storage)
+            .and_then(|t| artefact::probe(context, t.store.as_ref(), &t.path));
         context.reporter.endpoint(
             EndpointKind::Storage,
             &storage.name,
@@ -335,21 +308,4 @@ fn named(kind: &str, name: &str, e: Failure) -> Failure {
         message: format!("{prefix}{}", e.message),
         ..e
     }
-}
-
-fn probe_storage(context: &Context, target: &Target) -> Result<(), Failure> {
-    let key = record::join(&target.path, &format!(".probe-{}", context.nonce));
-    target.store.put(&key, b"probe")?;
-    let read = crate::store::holds(target.store.as_ref(), &key, b"probe");
-    target.store.remove(&key)?;
-    if read? {
-        return Ok(());
-    }
-    Err(Failure::new(
-        Reason::NotReadBack,
-        format!(
-            "a small object written to {} was not there afterwards",
-            target.store.describe()
-        ),
-    ))
 }

@@ -5,6 +5,7 @@ use std::io::Read;
 
 use crds::run::Artefact;
 
+use crate::artefact::Meant;
 use crate::backup::record::Record;
 use crate::backup::retention;
 use crate::backup::target::{Delivered, Target};
@@ -21,7 +22,8 @@ pub(crate) struct Found {
     pub(crate) record: Record,
 }
 
-pub(crate) fn artefact(found: &Found) -> Artefact {
+/// As a list has it.
+pub(crate) fn listed(found: &Found) -> Artefact {
     Artefact {
         key: found.record.key.clone(),
         size: i64::try_from(found.record.stored_bytes).unwrap_or(i64::MAX),
@@ -40,24 +42,12 @@ pub(crate) fn choose(
     targets: &[Target],
     choice: &Choice,
 ) -> Result<Vec<Found>, Failure> {
-    let at =
-        match &choice.at {
-            None => None,
-            Some(text) => Some(crds::time::parse_rfc3339(text).ok_or_else(|| {
-                Failure::settings(format!("at: {text:?} is not an RFC 3339 time"))
-            })?),
-        };
+    let wanted = Meant::new(choice)?;
     let mut meant = vec![];
     for target in targets {
         let store = target.store.as_ref();
         let found = retention::list(context, store, &target.path)?;
-        let fits = |(_, r): &(String, Facts)| {
-            choice.key.as_ref().is_none_or(|k| *k == r.key)
-                && choice.run.as_ref().is_none_or(|run| *run == r.run)
-                && at.is_none_or(|at| {
-                    crds::time::parse_rfc3339(&r.started_at).is_some_and(|s| s <= at)
-                })
-        };
+        let fits = |(_, facts): &(String, Facts)| wanted.fits(facts);
         if let Some((at, _)) = found.into_iter().rev().find(fits) {
             let record = retention::record(store, &at)?;
             meant.extend(record.map(|record| Found {

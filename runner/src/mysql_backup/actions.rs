@@ -1,8 +1,8 @@
 //! The actions that make no backup: List, Prune, Probe, and Verify by checksum.
 
-use crds::report::Reason;
-use crds::run::{Artefact, Verification};
+use crds::run::Artefact;
 
+use crate::artefact;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::mysql_backup::manifest::{self, Manifest};
@@ -40,26 +40,20 @@ pub fn list(context: &Context) -> Result<(), Failure> {
             encryption = m.encryption,
             readBack = m.read_back,
         );
-        artefacts.push(artefact(&m));
+        artefacts.push(listed(&m));
     }
     artefacts.reverse();
-    let stored = artefacts
-        .iter()
-        .fold(0_i64, |sum, a| sum.saturating_add(a.size));
     let message = format!(
-        "{} artefacts with {stored} bytes in {}",
+        "{} artefacts with {} bytes in {}",
         artefacts.len(),
+        artefact::bytes(&artefacts),
         store.describe()
     );
-    context.reporter.update(|r| {
-        r.message = message;
-        r.artefacts = artefacts;
-        r.stored_bytes = Some(stored);
-    });
+    artefact::report_listed(context, artefacts, message);
     Ok(())
 }
 
-fn artefact(m: &Manifest) -> Artefact {
+fn listed(m: &Manifest) -> Artefact {
     Artefact {
         key: m.key.clone(),
         size: i64::try_from(m.stored_bytes).unwrap_or(i64::MAX),
@@ -101,23 +95,11 @@ pub fn probe(context: &Context) -> Result<(), Failure> {
     let store = context.open_store()?;
     let databases = backup::probe(context, source)?;
     context.reporter.phase("Storing");
-    let key = format!(
-        "{}/.probe-{}",
-        context.settings.identity.directory(),
-        context.nonce
-    );
-    store.put(&key, b"probe")?;
-    let read = crate::store::holds(store.as_ref(), &key, b"probe");
-    store.remove(&key)?;
-    if !read? {
-        return Err(Failure::new(
-            Reason::NotReadBack,
-            format!(
-                "a small object written to {} was not there afterwards",
-                store.describe()
-            ),
-        ));
-    }
+    artefact::probe(
+        context,
+        store.as_ref(),
+        &context.settings.identity.directory(),
+    )?;
     let message = format!(
         "user {:?} sees {databases} databases; {} can be written, read and removed from",
         source.username,
@@ -138,7 +120,7 @@ pub fn verify(context: &Context) -> Result<(), Failure> {
     let manifest = artefacts::choose(context, store.as_ref(), &options.choice)?;
     context
         .reporter
-        .update(|r| r.artefacts = vec![artefact(&manifest)]);
+        .update(|r| r.artefacts = vec![listed(&manifest)]);
     let restore = options.mode.as_deref() == Some("Restore");
     let compared = artefacts::check(store.as_ref(), &manifest).and_then(|()| {
         if restore {
@@ -150,41 +132,17 @@ pub fn verify(context: &Context) -> Result<(), Failure> {
             ))
         }
     });
-    let time = crds::time::to_k8s(context.clock.now());
-    let mode = if restore { "Restore" } else { "Checksum" };
-    let verification = |passed: bool, message: &str| Verification {
-        mode: mode.to_owned(),
-        passed,
-        time: time.clone(),
-        message: message.to_owned(),
-    };
     // What somebody named by key may be another object's: its keeper's business.
-    let keep = |passed: bool| {
-        if manifest.belongs_to(&context.settings.identity) {
-            let of = (manifest.key.as_str(), manifest.stored_sha256.as_str());
-            retention::note(context, store.as_ref(), &manifest.key, of, mode, passed);
-        }
-    };
-    match compared {
-        Ok(message) => {
-            keep(true);
-            context.reporter.update(|r| {
-                r.verification = Some(verification(true, &message));
-                r.message = message;
-            });
-            Ok(())
-        }
-        // Only what was compared and differs is a failed verification; a store that is away proves nothing.
-        Err(e) if e.exit_code == crds::report::exit::VERIFICATION => {
-            if retention::refutes(&e) {
-                keep(false);
-            }
-            let message = context.scrub.clean(&e.message);
-            context
-                .reporter
-                .update(|r| r.verification = Some(verification(false, &message)));
-            Err(e)
-        }
-        Err(e) => Err(e),
+    if manifest.belongs_to(&context.settings.identity) {
+        artefact::keep(
+            context,
+            store.as_ref(),
+            &manifest.key,
+            (&manifest.key, &manifest.stored_sha256),
+            artefact::mode(restore),
+            compared.as_ref().map(|_| ()),
+        );
     }
+    let differs = compared.as_ref().is_err_and(artefact::differs);
+    artefact::report_verified(context, restore, compared, differs)
 }

@@ -3,9 +3,9 @@
 use crds::report::Reason;
 use std::io::Read;
 
-use chrono::{DateTime, Utc};
 use crds::parts::Compression;
 
+use crate::artefact::Meant;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::mysql_backup::dumps::{self, Dump};
@@ -32,14 +32,9 @@ pub fn choose(context: &Context, store: &dyn Store, choice: &Choice) -> Result<M
             .filter(|m| m.key == *key)
             .ok_or_else(|| missing(store, &format!("no artefact {key} with a manifest")));
     }
-    let at = choice.at.as_deref().map(instant).transpose()?;
+    let meant = Meant::new(choice)?;
     let all = dumps::list(store, identity, context.clock.now().into())?;
-    let fits = |dump: &&Dump| {
-        let facts = &dump.known.facts;
-        let of_run = choice.run.as_ref().is_none_or(|run| facts.run == *run);
-        let started = crds::time::parse_rfc3339(&facts.started_at);
-        of_run && at.is_none_or(|at| started.is_some_and(|s| s <= at))
-    };
+    let fits = |dump: &&Dump| meant.fits(&dump.known.facts);
     // What may be another cluster's is taken only where nothing is the object's own.
     let own = all.iter().filter(|d| d.owner == Owner::This);
     let found = own.rev().find(fits).or(all.iter().rev().find(fits));
@@ -55,11 +50,6 @@ pub fn choose(context: &Context, store: &dyn Store, choice: &Choice) -> Result<M
         };
         missing(store, &format!("{what} in {}", identity.directory()))
     })
-}
-
-fn instant(text: &str) -> Result<DateTime<Utc>, Failure> {
-    crds::time::parse_rfc3339(text)
-        .ok_or_else(|| Failure::settings(format!("at: {text:?} is not an RFC 3339 time")))
 }
 
 fn missing(store: &dyn Store, what: &str) -> Failure {

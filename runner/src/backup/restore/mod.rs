@@ -46,7 +46,7 @@ pub(crate) fn run(context: &Context, backup: &BackupSettings) -> Result<(), Fail
     let found = fetch::choose(context, backup, &options.choice)?;
     context
         .reporter
-        .update(|r| r.artefacts = vec![found::artefact(&found)]);
+        .update(|r| r.artefacts = vec![found::listed(&found)]);
     let (record, dump) = (&found.record, options.dump.as_deref());
     let archive = Archive {
         context,
