@@ -7,7 +7,7 @@ use crds::backup::{BackupBody, StorageRef};
 use crds::database::DatabaseSpec;
 use crds::gobackup::resolve::Unresolved;
 use crds::gobackup::{ObjectKey, References, Resolved, databases, resolve, storages};
-use crds::plan::{Codec, Credential, Engine, Place, Storage};
+use crds::plan::{Codec, Credential, DatabaseType, Place, Storage};
 use crds::storage::StorageSpec;
 
 fn yaml<T: serde::de::DeserializeOwned>(text: &str) -> T {
@@ -57,7 +57,7 @@ fn fault_02_a_reference_without_type_means_the_storages_own_type() {
 #[test]
 fn fault_03_influxdb_is_influxdb_2_and_an_unknown_type_is_no_empty_archive() {
     let (plan, _) = database("{type: influxdb, config: {host: h, token: t}}");
-    assert_eq!(plan.unwrap().engine, Engine::Influxdb2);
+    assert_eq!(plan.unwrap().database_type, DatabaseType::Influxdb2);
     assert!(database("{type: oracle, config: {host: h}}").0.is_none());
 }
 

@@ -9,7 +9,7 @@ use crds::backup::BackupBody;
 use crds::database::DatabaseSpec;
 use crds::gobackup::{ObjectKey, References, Resolved, resolve, wanted};
 use crds::legacy::{PostgreSqlSpec, S3Spec};
-use crds::plan::{Codec, Credential, Encrypt, Engine, Place, S3};
+use crds::plan::{Codec, Credential, DatabaseType, Encrypt, Place, S3};
 use crds::storage::StorageSpec;
 use crds::volumes::Ground;
 use serde::de::DeserializeOwned;
@@ -233,7 +233,11 @@ fn each_generation_gives_the_plan_its_fields_say() {
         let plan = of(name).plan;
         assert_eq!(plan.model, *name);
         assert_eq!(plan.databases.len(), 1, "{name}");
-        assert_eq!(plan.databases[0].engine, Engine::Postgresql, "{name}");
+        assert_eq!(
+            plan.databases[0].database_type,
+            DatabaseType::Postgresql,
+            "{name}"
+        );
         assert_eq!(
             plan.databases[0].database.as_deref(),
             Some(*database),
@@ -367,7 +371,7 @@ fn every_shipped_database_sample_resolves() {
     let world = world();
     type Row = (
         &'static str,
-        Engine,
+        DatabaseType,
         Option<&'static str>,
         Option<u16>,
         Option<&'static str>,
@@ -375,88 +379,106 @@ fn every_shipped_database_sample_resolves() {
     let rows: &[Row] = &[
         (
             "maindb",
-            Engine::Postgresql,
+            DatabaseType::Postgresql,
             Some("pg"),
             Some(5432),
             Some("app"),
         ),
         (
             "postgresql-direct",
-            Engine::Postgresql,
+            DatabaseType::Postgresql,
             Some("pg"),
             Some(5432),
             Some("app"),
         ),
-        ("mysql", Engine::Mysql, Some("my"), Some(3306), Some("app")),
+        (
+            "mysql",
+            DatabaseType::Mysql,
+            Some("my"),
+            Some(3306),
+            Some("app"),
+        ),
         (
             "mysql-direct",
-            Engine::Mysql,
+            DatabaseType::Mysql,
             Some("my"),
             Some(3306),
             Some("app"),
         ),
         (
             "mariadb",
-            Engine::Mariadb,
+            DatabaseType::Mariadb,
             Some("ma"),
             Some(3306),
             Some("app"),
         ),
         (
             "mariadb-direct",
-            Engine::Mariadb,
+            DatabaseType::Mariadb,
             Some("ma"),
             Some(3306),
             Some("app"),
         ),
         (
             "mongodb",
-            Engine::Mongodb,
+            DatabaseType::Mongodb,
             Some("mo"),
             Some(27017),
             Some("app"),
         ),
         (
             "mongodb-direct",
-            Engine::Mongodb,
+            DatabaseType::Mongodb,
             Some("mo"),
             Some(27017),
             None,
         ),
-        ("mssql", Engine::Mssql, Some("ms"), Some(1433), Some("app")),
         (
-            "mssql-direct",
-            Engine::Mssql,
+            "mssql",
+            DatabaseType::Mssql,
             Some("ms"),
             Some(1433),
             Some("app"),
         ),
-        ("redis", Engine::Redis, Some("re"), Some(6379), None),
-        ("redis-direct", Engine::Redis, Some("re"), Some(6379), None),
+        (
+            "mssql-direct",
+            DatabaseType::Mssql,
+            Some("ms"),
+            Some(1433),
+            Some("app"),
+        ),
+        ("redis", DatabaseType::Redis, Some("re"), Some(6379), None),
+        (
+            "redis-direct",
+            DatabaseType::Redis,
+            Some("re"),
+            Some(6379),
+            None,
+        ),
         (
             "influxdb",
-            Engine::Influxdb2,
+            DatabaseType::Influxdb2,
             Some("http://influx:8086"),
             None,
             Some("b"),
         ),
         (
             "influxdb-direct",
-            Engine::Influxdb2,
+            DatabaseType::Influxdb2,
             Some("http://influx:8086"),
             None,
             Some("b"),
         ),
-        ("etcd", Engine::Etcd, Some("etcd-0:2379"), None, None),
+        ("etcd", DatabaseType::Etcd, Some("etcd-0:2379"), None, None),
         (
             "etcd-url",
-            Engine::Etcd,
+            DatabaseType::Etcd,
             Some("http://etcd-0:2379"),
             None,
             None,
         ),
     ];
-    for (name, engine, host, port, dumped) in rows {
+    for (name, database_type, host, port, dumped) in rows {
         let key = ObjectKey {
             group: "gobackup.io",
             kind: "Database",
@@ -465,7 +487,7 @@ fn every_shipped_database_sample_resolves() {
         let (plan, outcome) =
             crds::gobackup::databases::plan(name, &world.references.databases[&key], &|_| false);
         let plan = plan.unwrap_or_else(|| panic!("{name}: {outcome:?}"));
-        assert_eq!(plan.engine, *engine, "{name}");
+        assert_eq!(plan.database_type, *database_type, "{name}");
         assert_eq!(plan.host.as_deref(), *host, "{name}");
         assert_eq!(plan.port, *port, "{name}");
         assert_eq!(plan.database.as_deref(), *dumped, "{name}");

@@ -4,12 +4,12 @@ use crate::database::{DatabaseConfig, DatabaseSpec};
 use crate::validate::Problem;
 
 use super::words::{credential, problem, split, text};
-use crate::plan::{Credential, Database, Engine};
+use crate::plan::{Credential, Database, DatabaseType};
 
 /// Options that would send the dump elsewhere, hide a failure or carry a password.
-fn refused_options(engine: Engine) -> &'static [&'static str] {
-    match engine {
-        Engine::Mysql | Engine::Mariadb => &[
+fn refused_options(database_type: DatabaseType) -> &'static [&'static str] {
+    match database_type {
+        DatabaseType::Mysql | DatabaseType::Mariadb => &[
             "--result-file",
             "-r",
             "--tab",
@@ -24,9 +24,9 @@ fn refused_options(engine: Engine) -> &'static [&'static str] {
             "--plugin-dir",
             "--init-command",
         ],
-        Engine::Postgresql => &["--file", "-f", "--password", "-W"],
-        Engine::Redis => &["--rdb", "-a", "--pass", "--pipe", "--eval", "-x"],
-        Engine::Mongodb => &[
+        DatabaseType::Postgresql => &["--file", "-f", "--password", "-W"],
+        DatabaseType::Redis => &["--rdb", "-a", "--pass", "--pipe", "--eval", "-x"],
+        DatabaseType::Mongodb => &[
             "--out",
             "-o",
             "--archive",
@@ -35,21 +35,26 @@ fn refused_options(engine: Engine) -> &'static [&'static str] {
             "--uri",
             "--config",
         ],
-        Engine::Mssql | Engine::Influxdb2 | Engine::Etcd => &["--token", "-t", "--password"],
+        DatabaseType::Mssql | DatabaseType::Influxdb2 | DatabaseType::Etcd => {
+            &["--token", "-t", "--password"]
+        }
     }
 }
 
 /// The refused option that a word is. Clients take any unambiguous beginning of a long option,
 /// and a value (perhaps a password, never quoted here) glued to a short one.
-fn refused(engine: Engine, word: &str) -> Option<&'static str> {
+fn refused(database_type: DatabaseType, word: &str) -> Option<&'static str> {
     let option = word.split('=').next().unwrap_or_default();
-    refused_options(engine).iter().copied().find(|refused| {
-        if refused.starts_with("--") {
-            *refused == option || (option.len() > 4 && refused.starts_with(option))
-        } else {
-            !option.starts_with("--") && option.starts_with(refused)
-        }
-    })
+    refused_options(database_type)
+        .iter()
+        .copied()
+        .find(|refused| {
+            if refused.starts_with("--") {
+                *refused == option || (option.len() > 4 && refused.starts_with(option))
+            } else {
+                !option.starts_with("--") && option.starts_with(refused)
+            }
+        })
 }
 
 /// What became of a Database.
@@ -84,7 +89,7 @@ pub fn plan(
 ) -> (Option<Database<Credential>>, Outcome) {
     let mut out = Outcome::default();
     let at = format!("Database {name}: spec");
-    let Some(engine) = Engine::parse(&spec.type_) else {
+    let Some(database_type) = DatabaseType::parse(&spec.type_) else {
         out.problems.push(problem(
             format!("{at}.type"),
             format!("unknown database type {:?}; use postgresql, mysql, mariadb, mongodb, redis, mssql, influxdb or etcd", spec.type_),
@@ -92,17 +97,20 @@ pub fn plan(
         return (None, out);
     };
     let config = &spec.config;
-    let mut database = basic(name, engine, config, &at, &mut out);
-    match engine {
-        Engine::Postgresql | Engine::Mysql | Engine::Mariadb | Engine::Mssql => {
+    let mut database = basic(name, database_type, config, &at, &mut out);
+    match database_type {
+        DatabaseType::Postgresql
+        | DatabaseType::Mysql
+        | DatabaseType::Mariadb
+        | DatabaseType::Mssql => {
             sql(config, &at, &mut database, &mut out);
         }
-        Engine::Mongodb => mongodb(config, &at, &mut database, &mut out),
-        Engine::Redis => redis(config, &at, mounted, &mut database, &mut out),
-        Engine::Influxdb2 => influxdb(config, &at, &mut database, &mut out),
-        Engine::Etcd => etcd(config, &at, &mut database, &mut out),
+        DatabaseType::Mongodb => mongodb(config, &at, &mut database, &mut out),
+        DatabaseType::Redis => redis(config, &at, mounted, &mut database, &mut out),
+        DatabaseType::Influxdb2 => influxdb(config, &at, &mut database, &mut out),
+        DatabaseType::Etcd => etcd(config, &at, &mut database, &mut out),
     }
-    ignored(engine, config, &at, &mut out);
+    ignored(database_type, config, &at, &mut out);
     for (field, literal, reference) in [
         ("password", &config.password, &config.password_ref),
         ("token", &config.token, &config.token_ref),
@@ -119,7 +127,7 @@ pub fn plan(
 
 fn basic(
     name: &str,
-    engine: Engine,
+    database_type: DatabaseType,
     config: &DatabaseConfig,
     at: &str,
     out: &mut Outcome,
@@ -135,14 +143,14 @@ fn basic(
         port
     });
     let mut args = arguments(
-        engine,
+        database_type,
         &format!("{at}.config.args"),
         config.args.as_deref(),
         out,
     );
-    if engine == Engine::Redis {
+    if database_type == DatabaseType::Redis {
         let more = arguments(
-            engine,
+            database_type,
             &format!("{at}.config.args_redis"),
             config.args_redis.as_deref(),
             out,
@@ -151,12 +159,12 @@ fn basic(
     }
     Database {
         name: name.to_lowercase(),
-        engine,
+        database_type,
         host: text(config.host.as_deref()),
-        port: port.or(default_port(engine)),
+        port: port.or(default_port(database_type)),
         socket: text(config.socket.as_deref()),
         username: credential(config.username_ref.as_ref(), config.username.as_deref())
-            .or(default_user(engine).map(|u| Credential::Literal(u.to_owned()))),
+            .or(default_user(database_type).map(|u| Credential::Literal(u.to_owned()))),
         password: credential(config.password_ref.as_ref(), config.password.as_deref()),
         uri: None,
         database: text(config.database.as_deref())
@@ -175,26 +183,31 @@ fn basic(
     }
 }
 
-fn default_port(engine: Engine) -> Option<u16> {
-    match engine {
-        Engine::Postgresql => Some(5432),
-        Engine::Mysql | Engine::Mariadb => Some(3306),
-        Engine::Mongodb => Some(27017),
-        Engine::Redis => Some(6379),
-        Engine::Mssql => Some(1433),
-        Engine::Influxdb2 | Engine::Etcd => None,
+fn default_port(database_type: DatabaseType) -> Option<u16> {
+    match database_type {
+        DatabaseType::Postgresql => Some(5432),
+        DatabaseType::Mysql | DatabaseType::Mariadb => Some(3306),
+        DatabaseType::Mongodb => Some(27017),
+        DatabaseType::Redis => Some(6379),
+        DatabaseType::Mssql => Some(1433),
+        DatabaseType::Influxdb2 | DatabaseType::Etcd => None,
     }
 }
 
-fn default_user(engine: Engine) -> Option<&'static str> {
-    match engine {
-        Engine::Mysql | Engine::Mariadb => Some("root"),
-        Engine::Mssql => Some("sa"),
+fn default_user(database_type: DatabaseType) -> Option<&'static str> {
+    match database_type {
+        DatabaseType::Mysql | DatabaseType::Mariadb => Some("root"),
+        DatabaseType::Mssql => Some("sa"),
         _ => None,
     }
 }
 
-fn arguments(engine: Engine, path: &str, line: Option<&str>, out: &mut Outcome) -> Vec<String> {
+fn arguments(
+    database_type: DatabaseType,
+    path: &str,
+    line: Option<&str>,
+    out: &mut Outcome,
+) -> Vec<String> {
     let words = match split(line.unwrap_or_default()) {
         Ok(words) => words,
         Err(e) => {
@@ -202,7 +215,7 @@ fn arguments(engine: Engine, path: &str, line: Option<&str>, out: &mut Outcome) 
             return vec![];
         }
     };
-    for option in words.iter().filter_map(|w| refused(engine, w)) {
+    for option in words.iter().filter_map(|w| refused(database_type, w)) {
         out.problems.push(problem(
             path,
             format!("{option} is not allowed: where the dump goes and how it logs in is set by the fields of this object"),
@@ -233,7 +246,7 @@ fn sql(config: &DatabaseConfig, at: &str, database: &mut Database<Credential>, o
         config.tables.clone().unwrap_or_default(),
         config.exclude_tables.clone().unwrap_or_default(),
     );
-    if database.engine == Engine::Mssql {
+    if database.database_type == DatabaseType::Mssql {
         out.warnings.push(format!(
             "{at}.type: mssql can't be dumped, and a run with it fails: sqlpackage takes the password only on its command line, where every process of the node can read it; remove this Database from the Backup, or dump it by a script of spec.beforeScript"
         ));
@@ -358,31 +371,47 @@ fn etcd(config: &DatabaseConfig, at: &str, database: &mut Database<Credential>, 
 }
 
 /// Keys that an older schema took and that say nothing to this type.
-fn ignored(engine: Engine, config: &DatabaseConfig, at: &str, out: &mut Outcome) {
-    let rows: [(&str, bool, &[Engine]); 9] = [
-        ("mode", config.mode.is_some(), &[Engine::Redis]),
-        ("rdb_path", config.rdb_path.is_some(), &[Engine::Redis]),
-        ("auth_db", config.auth_db.is_some(), &[Engine::Mongodb]),
-        ("oplog", config.oplog.is_some(), &[Engine::Mongodb]),
+fn ignored(database_type: DatabaseType, config: &DatabaseConfig, at: &str, out: &mut Outcome) {
+    let rows: [(&str, bool, &[DatabaseType]); 9] = [
+        ("mode", config.mode.is_some(), &[DatabaseType::Redis]),
+        (
+            "rdb_path",
+            config.rdb_path.is_some(),
+            &[DatabaseType::Redis],
+        ),
+        (
+            "auth_db",
+            config.auth_db.is_some(),
+            &[DatabaseType::Mongodb],
+        ),
+        ("oplog", config.oplog.is_some(), &[DatabaseType::Mongodb]),
         (
             "trust_server_certificate",
             config.trust_server_certificate.is_some(),
-            &[Engine::Mssql],
+            &[DatabaseType::Mssql],
         ),
         (
             "token",
             config.token.is_some() || config.token_ref.is_some(),
-            &[Engine::Influxdb2],
+            &[DatabaseType::Influxdb2],
         ),
-        ("bucket", config.bucket.is_some(), &[Engine::Influxdb2]),
-        ("org", config.org.is_some(), &[Engine::Influxdb2]),
-        ("endpoints", config.endpoints.is_some(), &[Engine::Etcd]),
+        (
+            "bucket",
+            config.bucket.is_some(),
+            &[DatabaseType::Influxdb2],
+        ),
+        ("org", config.org.is_some(), &[DatabaseType::Influxdb2]),
+        (
+            "endpoints",
+            config.endpoints.is_some(),
+            &[DatabaseType::Etcd],
+        ),
     ];
-    for (key, set, engines) in rows {
-        if set && !engines.contains(&engine) {
+    for (key, set, types) in rows {
+        if set && !types.contains(&database_type) {
             out.warnings.push(format!(
                 "{at}.config.{key} has no effect on {}",
-                engine.as_str()
+                database_type.as_str()
             ));
         }
     }
@@ -391,10 +420,15 @@ fn ignored(engine: Engine, config: &DatabaseConfig, at: &str, out: &mut Outcome)
             .exclude_tables
             .as_ref()
             .is_some_and(|t| !t.is_empty());
-    if tables && matches!(engine, Engine::Redis | Engine::Influxdb2 | Engine::Etcd) {
+    if tables
+        && matches!(
+            database_type,
+            DatabaseType::Redis | DatabaseType::Influxdb2 | DatabaseType::Etcd
+        )
+    {
         out.warnings.push(format!(
             "{at}.config: tables and exclude_tables have no effect on {}",
-            engine.as_str()
+            database_type.as_str()
         ));
     }
 }

@@ -5,7 +5,7 @@ use crate::backup::{BackupBody, JobOptions, RunEngine};
 use crate::validate::Problem;
 
 use super::words::problem;
-use crate::plan::{Codec, Credential, Database, Encrypt, Engine, Place, Plan, Storage};
+use crate::plan::{Codec, Credential, Database, DatabaseType, Encrypt, Place, Plan, Storage};
 
 /// What mends every problem found here.
 const REMEDY: &str = "set spec.job.engine: native";
@@ -49,7 +49,7 @@ pub(super) fn check(
         for (field, why) in database_faults(database) {
             problems.push(problem(format!("{at}.{field}"), format!("{why}; {REMEDY}")));
         }
-        if database.engine == Engine::Mariadb {
+        if database.database_type == DatabaseType::Mariadb {
             warnings.push(format!(
                 "Database {}: gobackup dumps mariadb only from the server's data directory, so this server is dumped as mysql, and the archive has the dump below {}/mysql",
                 database.name, plan.model
@@ -100,21 +100,21 @@ fn has_blank(text: &str) -> bool {
 
 fn database_faults(database: &Database<Credential>) -> Vec<(&'static str, String)> {
     let mut found = vec![];
-    let name = database.engine.as_str();
-    if database.engine == Engine::Mssql {
+    let name = database.database_type.as_str();
+    if database.database_type == DatabaseType::Mssql {
         found.push((
             "type",
             "is mssql: gobackup hands the password to sqlpackage on the command line, where every process of the node can read it".to_owned(),
         ));
     }
-    if database.engine == Engine::Influxdb2 && !database.args.is_empty() {
+    if database.database_type == DatabaseType::Influxdb2 && !database.args.is_empty() {
         found.push((
             "config.args",
             format!("can't be given to {name} by gobackup"),
         ));
     }
     let endpoint = database.host.as_deref().unwrap_or_default();
-    if database.engine == Engine::Etcd && endpoint.starts_with("https://") {
+    if database.database_type == DatabaseType::Etcd && endpoint.starts_with("https://") {
         found.push((
             "config.endpoints",
             "names a scheme, which gobackup would put into the name of its file; write host:port, and the client's TLS options into args".to_owned(),
@@ -130,7 +130,8 @@ fn database_faults(database: &Database<Credential>) -> Vec<(&'static str, String
         ("config.args", &database.args),
     ] {
         // The client of influxdb gets its arguments one by one.
-        if values.iter().any(|v| has_blank(v)) && database.engine != Engine::Influxdb2 {
+        if values.iter().any(|v| has_blank(v)) && database.database_type != DatabaseType::Influxdb2
+        {
             found.push((
                 field,
                 "is empty or holds a space, and gobackup splits a client's arguments at spaces"

@@ -300,7 +300,7 @@ pub(super) fn judge(
         );
     }
     for database in plan.databases.iter().filter(|_| !own_image) {
-        if let Some(client) = database.engine.client_to_bring() {
+        if let Some(client) = database.database_type.client_to_bring() {
             warnings.push(format!(
                 "Database {}: the runner's image has no {client}, and a run that needs it fails; set spec.job.clientImage to one that has {client}",
                 database.name

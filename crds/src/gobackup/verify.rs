@@ -3,7 +3,7 @@
 use crate::backup::BackupBody;
 use crate::parts::VerifyMode;
 
-use crate::plan::{Codec, Credential, Encrypt, Engine, Plan};
+use crate::plan::{Codec, Credential, DatabaseType, Encrypt, Plan};
 
 /// What remains for what can't be restored here.
 const REMEDY: &str = "the verification never passes: set spec.job.verify.mode Checksum, or back it up with a Backup of its own";
@@ -19,7 +19,7 @@ pub(super) fn warnings(body: &BackupBody, plan: &Plan<Credential>) -> Vec<String
         .databases
         .iter()
         .filter_map(|d| {
-            let why = unproven(d.engine, d.database.is_none())?;
+            let why = unproven(d.database_type, d.database.is_none())?;
             Some(format!("Database {}: {why}, so {REMEDY}", d.name))
         })
         .collect();
@@ -45,15 +45,19 @@ pub(super) fn warnings(body: &BackupBody, plan: &Plan<Credential>) -> Vec<String
 }
 
 /// Why a dump of this engine can't be restored by the runner; `all` if it is of all databases of a server.
-pub fn unproven(engine: Engine, all: bool) -> Option<&'static str> {
-    match engine {
-        Engine::Postgresql if all => Some(
+pub fn unproven(database_type: DatabaseType, all: bool) -> Option<&'static str> {
+    match database_type {
+        DatabaseType::Postgresql if all => Some(
             "a dump of all databases (pg_dumpall) changes roles and databases and is restored by hand",
         ),
-        Engine::Mongodb => Some("a dump of mongodb can't be verified by restore"),
-        Engine::Influxdb2 => Some("a dump of influxdb can't be verified by restore"),
-        Engine::Mssql => Some("a dump of mssql can't be verified by restore"),
-        Engine::Postgresql | Engine::Mysql | Engine::Mariadb | Engine::Redis | Engine::Etcd => None,
+        DatabaseType::Mongodb => Some("a dump of mongodb can't be verified by restore"),
+        DatabaseType::Influxdb2 => Some("a dump of influxdb can't be verified by restore"),
+        DatabaseType::Mssql => Some("a dump of mssql can't be verified by restore"),
+        DatabaseType::Postgresql
+        | DatabaseType::Mysql
+        | DatabaseType::Mariadb
+        | DatabaseType::Redis
+        | DatabaseType::Etcd => None,
     }
 }
 

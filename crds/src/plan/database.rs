@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::none;
 
-/// Database servers.
+/// Types of database servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Engine {
+pub enum DatabaseType {
     /// PostgreSQL.
     Postgresql,
     /// MySQL.
@@ -26,7 +26,7 @@ pub enum Engine {
     Etcd,
 }
 
-impl Engine {
+impl DatabaseType {
     /// The name gobackup gives it: the directory in the archive.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Engine {
         }
     }
 
-    /// The client of this engine, where the runner's image has none.
+    /// The client of this type, where the runner's image has none.
     pub fn client_to_bring(self) -> Option<&'static str> {
         match self {
             Self::Mongodb => Some("mongodump"),
@@ -73,7 +73,8 @@ pub struct Database<C> {
     /// Name of the Database: the directory in the archive.
     pub name: String,
     /// Which server.
-    pub engine: Engine,
+    #[serde(rename = "engine")]
+    pub database_type: DatabaseType,
     /// Host name or address; influxdb: URL; etcd: endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
@@ -141,7 +142,7 @@ impl<C> Database<C> {
             password: at("password", self.password),
             uri: at("uri", self.uri),
             name: self.name,
-            engine: self.engine,
+            database_type: self.database_type,
             host: self.host,
             port: self.port,
             socket: self.socket,

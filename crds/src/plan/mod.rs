@@ -9,7 +9,7 @@ mod storage;
 use serde::{Deserialize, Serialize};
 
 pub use archive::{Codec, Compress, Encrypt, Split};
-pub use database::{Database, Engine};
+pub use database::{Database, DatabaseType};
 pub use files::{SECRETS_DIR, SecretFile, VOLUMES_DIR, with_files};
 pub use storage::{Place, S3, Storage};
 

@@ -120,7 +120,7 @@ fn dump_one(
     tracing::info!(
         event = "dump",
         database = database.name,
-        engine = database.engine.as_str()
+        database_type = database.database_type.as_str()
     );
     if let Some(text) = &database.before_script {
         hooks::run(context, text).map_err(|e| {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use crds::gobackup::verify::unproven;
-use crds::plan::Engine;
+use crds::plan::DatabaseType;
 use crds::report::{Reason, exit};
 use sha2::{Digest, Sha256};
 
@@ -130,9 +130,9 @@ fn fetch_all(
         };
         let (type_, database, base) = parts(&path);
         let all = base == "all_databases.sql";
-        let why = match Engine::parse(type_) {
+        let why = match DatabaseType::parse(type_) {
             None => Some(format!("no verification restores a dump of {type_}")),
-            Some(engine) => unproven(engine, all).map(str::to_owned),
+            Some(database_type) => unproven(database_type, all).map(str::to_owned),
         };
         if let Some(why) = why {
             let text = format!(
@@ -143,11 +143,11 @@ fn fetch_all(
             }
             continue;
         }
-        if let Some(engine) = Engine::parse(type_) {
+        if let Some(database_type) = DatabaseType::parse(type_) {
             let at = area.path.join(format!("dump-{}", dumps.len()));
             dumps.push(keep(
                 context,
-                (engine, database, base),
+                (database_type, database, base),
                 file,
                 &mut entry,
                 at,
@@ -174,13 +174,13 @@ fn parts(path: &str) -> (&str, &str, &str) {
 
 fn keep(
     context: &Context,
-    (engine, database, base): (Engine, &str, &str),
+    (database_type, database, base): (DatabaseType, &str, &str),
     record: &FileRecord,
     from: &mut dyn Read,
     at: PathBuf,
 ) -> Result<Kept, Failure> {
     // Servers read these files themselves.
-    let compressed = !matches!(engine, Engine::Redis | Engine::Etcd);
+    let compressed = !matches!(database_type, DatabaseType::Redis | DatabaseType::Etcd);
     let full = |e: io::Error| no_room(&at, &e);
     let file = File::create_new(&at).map_err(full)?;
     let mut into: Into = if compressed {
@@ -207,7 +207,7 @@ fn keep(
         ));
     }
     Ok(Kept {
-        engine,
+        database_type,
         database: database.to_owned(),
         base: base.to_owned(),
         file: at,

@@ -4,7 +4,7 @@
 
 use std::io::Read;
 
-use crds::plan::Engine;
+use crds::plan::DatabaseType;
 
 use crate::database::etcd::bolt;
 use crate::database::flaw::{Flaw, broken, each};
@@ -18,9 +18,13 @@ use crate::database::redis::rdb;
 ///
 /// # Errors
 /// It is not whole, or can't be read.
-pub(crate) fn check(engine: Engine, path: &str, from: &mut dyn Read) -> Result<(), Flaw> {
-    match engine {
-        Engine::Mysql | Engine::Mariadb => {
+pub(crate) fn check(
+    database_type: DatabaseType,
+    path: &str,
+    from: &mut dyn Read,
+) -> Result<(), Flaw> {
+    match database_type {
+        DatabaseType::Mysql | DatabaseType::Mariadb => {
             let mut reader = DumpReader::default();
             each(from, |chunk| reader.feed(chunk))?;
             let summary = reader.finish();
@@ -30,12 +34,12 @@ pub(crate) fn check(engine: Engine, path: &str, from: &mut dyn Read) -> Result<(
                 Err(broken(summary.flaw))
             }
         }
-        Engine::Postgresql => own_formats::check(from),
-        Engine::Redis => rdb::check(from),
-        Engine::Etcd => bolt::check(from),
-        Engine::Mongodb => bson::check(path, from),
+        DatabaseType::Postgresql => own_formats::check(from),
+        DatabaseType::Redis => rdb::check(from),
+        DatabaseType::Etcd => bolt::check(from),
+        DatabaseType::Mongodb => bson::check(path, from),
         // What InfluxDB wrote is judged by its manifest, once all files are known.
-        Engine::Influxdb2 | Engine::Mssql => Ok(()),
+        DatabaseType::Influxdb2 | DatabaseType::Mssql => Ok(()),
     }
 }
 
@@ -44,28 +48,31 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use super::*;
 
-    fn good(engine: Engine, path: &str, bytes: &[u8]) -> bool {
-        check(engine, path, &mut &bytes[..]).is_ok()
+    fn good(database_type: DatabaseType, path: &str, bytes: &[u8]) -> bool {
+        check(database_type, path, &mut &bytes[..]).is_ok()
     }
 
     /// Every beginning of a real file, and the file with half of itself after it.
-    fn only_the_whole_is(engine: Engine, path: &str, bytes: &[u8]) {
+    fn only_the_whole_is(database_type: DatabaseType, path: &str, bytes: &[u8]) {
         assert!(
-            good(engine, path, bytes),
+            good(database_type, path, bytes),
             "{path}: {:?}",
-            check(engine, path, &mut &bytes[..])
+            check(database_type, path, &mut &bytes[..])
         );
         // Near both ends at each byte, between them at so many that it stays quick.
         let step = bytes.len() / 500 + 1;
         let near = |at: &usize| *at < 700 || *at + 700 > bytes.len() || at.is_multiple_of(step);
         for cut in (0..bytes.len()).filter(near) {
-            assert!(!good(engine, path, &bytes[..cut]), "{path} cut at {cut}");
+            assert!(
+                !good(database_type, path, &bytes[..cut]),
+                "{path} cut at {cut}"
+            );
         }
         let twice = [bytes, &bytes[..bytes.len() / 2]].concat();
-        assert!(!good(engine, path, &twice), "{path} and half of it");
+        assert!(!good(database_type, path, &twice), "{path} and half of it");
         let twice = [bytes, bytes].concat();
         assert!(
-            !good(engine, path, &twice) || engine == Engine::Mongodb,
+            !good(database_type, path, &twice) || database_type == DatabaseType::Mongodb,
             "{path} twice"
         );
     }
@@ -73,22 +80,22 @@ mod tests {
     #[test]
     fn t4_formats_of_pg_dump_are_whole_to_their_last_byte_or_not_at_all() {
         let custom = include_bytes!("../../tests/fixtures/closing-postgresql.custom");
-        only_the_whole_is(Engine::Postgresql, "a.sql", custom);
+        only_the_whole_is(DatabaseType::Postgresql, "a.sql", custom);
         let tar = include_bytes!("../../tests/fixtures/closing-postgresql.tar");
-        only_the_whole_is(Engine::Postgresql, "a.sql", tar);
+        only_the_whole_is(DatabaseType::Postgresql, "a.sql", tar);
     }
 
     #[test]
     fn t4_a_snapshot_of_redis_without_checksum_is_read_through() {
         let whole = include_bytes!("../../tests/fixtures/redis-7.rdb");
-        only_the_whole_is(Engine::Redis, "dump.rdb", whole);
+        only_the_whole_is(DatabaseType::Redis, "dump.rdb", whole);
         let at = whole.len() - 8;
         let mut plain = whole.to_vec();
         plain[at..].fill(0);
-        only_the_whole_is(Engine::Redis, "dump.rdb", &plain);
+        only_the_whole_is(DatabaseType::Redis, "dump.rdb", &plain);
         // The end mark and eight zeros in the middle of a value close nothing.
         let mut cut = whole[..at / 2].to_vec();
         cut.extend([0xff, 0, 0, 0, 0, 0, 0, 0, 0]);
-        assert!(!good(Engine::Redis, "dump.rdb", &cut));
+        assert!(!good(DatabaseType::Redis, "dump.rdb", &cut));
     }
 }

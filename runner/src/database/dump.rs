@@ -55,7 +55,7 @@ impl DumpJob<'_> {
     pub(crate) fn work_name(&self, name: &str) -> String {
         format!(
             "{}-{}-{name}",
-            self.database.engine.as_str(),
+            self.database.database_type.as_str(),
             self.database.name
         )
     }

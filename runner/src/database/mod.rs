@@ -22,7 +22,7 @@ pub mod spool;
 use crds::report::{Reason, exit};
 use std::path::Path;
 
-use crds::plan::{Database, Engine};
+use crds::plan::{Database, DatabaseType};
 use secrecy::SecretString;
 
 use crate::context::Context;
@@ -42,22 +42,26 @@ pub(crate) fn dump(
     database: &Database<SecretString>,
     work: &Path,
 ) -> Result<Vec<Member>, Failure> {
-    let at = format!("{model}/{}/{}", database.engine.as_str(), database.name);
+    let at = format!(
+        "{model}/{}/{}",
+        database.database_type.as_str(),
+        database.name
+    );
     let job = DumpJob {
         context,
         database,
         work,
         at,
     };
-    match database.engine {
-        Engine::Postgresql => postgresql::dump::dump(&job),
-        Engine::Mysql | Engine::Mariadb => mysql::dump::dump(&job),
-        Engine::Redis => redis::dump::dump(&job),
-        Engine::Etcd => etcd::dump::dump(&job),
-        Engine::Mongodb => mongodb::dump::dump(&job),
-        Engine::Influxdb2 => influxdb::dump::dump(&job),
+    match database.database_type {
+        DatabaseType::Postgresql => postgresql::dump::dump(&job),
+        DatabaseType::Mysql | DatabaseType::Mariadb => mysql::dump::dump(&job),
+        DatabaseType::Redis => redis::dump::dump(&job),
+        DatabaseType::Etcd => etcd::dump::dump(&job),
+        DatabaseType::Mongodb => mongodb::dump::dump(&job),
+        DatabaseType::Influxdb2 => influxdb::dump::dump(&job),
         // sqlpackage takes the password on its command line alone, where every process reads it.
-        Engine::Mssql => Err(Failure::settings(
+        DatabaseType::Mssql => Err(Failure::settings(
             "mssql can't be dumped: its client takes the password on the command line alone, where every process of the node can read it",
         )),
     }
@@ -74,12 +78,12 @@ pub(crate) fn probe(context: &Context, database: &Database<SecretString>) -> Res
         work: Path::new("/"),
         at: String::new(),
     };
-    match database.engine {
-        Engine::Postgresql => postgresql::dump::probe(&job),
-        Engine::Mysql | Engine::Mariadb => mysql::dump::probe(&job),
-        Engine::Redis => redis::dump::probe(&job),
-        Engine::Etcd => etcd::dump::probe(&job),
-        Engine::Mongodb | Engine::Influxdb2 | Engine::Mssql => port_answers(&job),
+    match database.database_type {
+        DatabaseType::Postgresql => postgresql::dump::probe(&job),
+        DatabaseType::Mysql | DatabaseType::Mariadb => mysql::dump::probe(&job),
+        DatabaseType::Redis => redis::dump::probe(&job),
+        DatabaseType::Etcd => etcd::dump::probe(&job),
+        DatabaseType::Mongodb | DatabaseType::Influxdb2 | DatabaseType::Mssql => port_answers(&job),
     }
 }
 
@@ -87,9 +91,9 @@ pub(crate) fn probe(context: &Context, database: &Database<SecretString>) -> Res
 fn port_answers(job: &DumpJob<'_>) -> Result<(), Failure> {
     use std::net::{TcpStream, ToSocketAddrs};
     let d = job.database;
-    let default = match d.engine {
-        Engine::Mongodb => 27017,
-        Engine::Influxdb2 => 8086,
+    let default = match d.database_type {
+        DatabaseType::Mongodb => 27017,
+        DatabaseType::Influxdb2 => 8086,
         _ => 1433,
     };
     let text = d.host.as_deref().unwrap_or_default();
@@ -126,12 +130,12 @@ fn port_answers(job: &DumpJob<'_>) -> Result<(), Failure> {
 /// # Errors
 /// It does not load or differs; or can't be restored here, so that nothing is proven.
 pub(crate) fn check(check: &RestoreCheck<'_>) -> Result<String, Failure> {
-    match check.dump.engine {
-        Engine::Mysql | Engine::Mariadb => mysql::restore_check::run(check),
-        Engine::Postgresql => postgresql::restore_check::run(check),
-        Engine::Redis => redis::restore_check::run(check),
-        Engine::Etcd => etcd::restore_check::run(check),
-        Engine::Mongodb | Engine::Influxdb2 | Engine::Mssql => Err(not_verified(
+    match check.dump.database_type {
+        DatabaseType::Mysql | DatabaseType::Mariadb => mysql::restore_check::run(check),
+        DatabaseType::Postgresql => postgresql::restore_check::run(check),
+        DatabaseType::Redis => redis::restore_check::run(check),
+        DatabaseType::Etcd => etcd::restore_check::run(check),
+        DatabaseType::Mongodb | DatabaseType::Influxdb2 | DatabaseType::Mssql => Err(not_verified(
             "no verification restores a dump of this type".to_owned(),
         )),
     }

@@ -1,6 +1,6 @@
 //! Which of a Database's own arguments leave something out of its dump, by client. PURE.
 
-use crds::plan::{Database, Engine};
+use crds::plan::{Database, DatabaseType};
 use secrecy::SecretString;
 
 use crate::context::Context;
@@ -248,7 +248,7 @@ const INFLUX: [Row; 4] = [
 
 /// Tells of a Database what its own arguments leave out of the dump, and gives it.
 pub(crate) fn warn(context: &Context, database: &Database<SecretString>) -> Vec<String> {
-    let found = partial(database.engine, &database.args);
+    let found = partial(database.database_type, &database.args);
     for text in &found {
         context.reporter.warn(&format!(
             "Database {}: the dump is partial: by {text}; leave the argument out of config.args for a whole backup",
@@ -259,14 +259,16 @@ pub(crate) fn warn(context: &Context, database: &Database<SecretString>) -> Vec<
 }
 
 /// What these arguments leave out, a sentence each.
-pub(crate) fn partial(engine: Engine, args: &[String]) -> Vec<String> {
-    let rows: &[Row] = match engine {
-        Engine::Postgresql => &POSTGRESQL,
-        Engine::Mongodb => &MONGODB,
-        Engine::Redis => &REDIS,
-        Engine::Influxdb2 => &INFLUX,
-        Engine::Mysql | Engine::Mariadb => return crate::database::mysql::source::partial(args),
-        Engine::Etcd | Engine::Mssql => &[],
+pub(crate) fn partial(database_type: DatabaseType, args: &[String]) -> Vec<String> {
+    let rows: &[Row] = match database_type {
+        DatabaseType::Postgresql => &POSTGRESQL,
+        DatabaseType::Mongodb => &MONGODB,
+        DatabaseType::Redis => &REDIS,
+        DatabaseType::Influxdb2 => &INFLUX,
+        DatabaseType::Mysql | DatabaseType::Mariadb => {
+            return crate::database::mysql::source::partial(args);
+        }
+        DatabaseType::Etcd | DatabaseType::Mssql => &[],
     };
     let mut found: Vec<String> = vec![];
     let mut words = args.iter();
@@ -314,32 +316,36 @@ mod tests {
     #[test]
     fn t5_what_makes_a_dump_of_any_database_partial_is_named() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        for (engine, text, lacks) in [
-            (Engine::Postgresql, "--schema-only", "no rows"),
-            (Engine::Postgresql, "-s", "no rows"),
-            (Engine::Postgresql, "-Os", "no rows"),
-            (Engine::Postgresql, "--data-only", "only rows"),
-            (Engine::Postgresql, "--enable-row-security", "BYPASSRLS"),
+        for (database_type, text, lacks) in [
+            (DatabaseType::Postgresql, "--schema-only", "no rows"),
+            (DatabaseType::Postgresql, "-s", "no rows"),
+            (DatabaseType::Postgresql, "-Os", "no rows"),
+            (DatabaseType::Postgresql, "--data-only", "only rows"),
             (
-                Engine::Postgresql,
+                DatabaseType::Postgresql,
+                "--enable-row-security",
+                "BYPASSRLS",
+            ),
+            (
+                DatabaseType::Postgresql,
                 "--exclude-table-data=log",
                 "rows of these",
             ),
             (
-                Engine::Postgresql,
+                DatabaseType::Postgresql,
                 "--exclude-table-data log",
                 "rows of these",
             ),
-            (Engine::Postgresql, "-n app", "other schemas"),
-            (Engine::Postgresql, "-napp", "other schemas"),
-            (Engine::Postgresql, "-B", "large objects"),
-            (Engine::Postgresql, "-g", "only roles"),
-            (Engine::Mongodb, "--query={}", "match"),
-            (Engine::Mongodb, "-c t", "other collections"),
-            (Engine::Redis, "--functions-rdb x", "functions"),
-            (Engine::Mariadb, "--no-data", "no rows"),
+            (DatabaseType::Postgresql, "-n app", "other schemas"),
+            (DatabaseType::Postgresql, "-napp", "other schemas"),
+            (DatabaseType::Postgresql, "-B", "large objects"),
+            (DatabaseType::Postgresql, "-g", "only roles"),
+            (DatabaseType::Mongodb, "--query={}", "match"),
+            (DatabaseType::Mongodb, "-c t", "other collections"),
+            (DatabaseType::Redis, "--functions-rdb x", "functions"),
+            (DatabaseType::Mariadb, "--no-data", "no rows"),
         ] {
-            let found = partial(engine, &words(text));
+            let found = partial(database_type, &words(text));
             assert_eq!(found.len(), 1, "{text}: {found:?}");
             assert!(
                 found[0].contains(lacks) && found[0].starts_with(text),
@@ -356,7 +362,11 @@ mod tests {
             "-v",
             "--no-sync",
         ] {
-            assert_eq!(partial(Engine::Postgresql, &words(text)), [""; 0], "{text}");
+            assert_eq!(
+                partial(DatabaseType::Postgresql, &words(text)),
+                [""; 0],
+                "{text}"
+            );
         }
     }
 }

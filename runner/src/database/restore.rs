@@ -18,7 +18,7 @@ pub(crate) struct StoredDump {
     /// Path in the archive.
     pub(crate) path: String,
     /// The engine, as gobackup names it.
-    pub(crate) engine: String,
+    pub(crate) database_type: String,
     /// Name of the Database.
     pub(crate) database: String,
     /// Name of the database on the server, by the file's name; for files, their path within the dump.
@@ -36,7 +36,7 @@ pub(crate) struct StoredDump {
 impl StoredDump {
     /// `postgresql/maindb`.
     pub(crate) fn name(&self) -> String {
-        format!("{}/{}", self.engine, self.database)
+        format!("{}/{}", self.database_type, self.database)
     }
 }
 

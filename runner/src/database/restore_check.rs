@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::PathBuf;
 
-use crds::plan::{Database, Engine};
+use crds::plan::{Database, DatabaseType};
 use crds::report::Reason;
 use secrecy::SecretString;
 
@@ -21,7 +21,7 @@ pub(crate) fn not_verified(message: String) -> Failure {
 
 /// A dump that was taken out of the archive.
 pub(crate) struct Kept {
-    pub(crate) engine: Engine,
+    pub(crate) database_type: DatabaseType,
     /// Name of the Database.
     pub(crate) database: String,
     /// Name of its file.
@@ -37,7 +37,7 @@ pub(crate) struct Kept {
 impl Kept {
     /// `postgresql/maindb`.
     pub(crate) fn name(&self) -> String {
-        format!("{}/{}", self.engine.as_str(), self.database)
+        format!("{}/{}", self.database_type.as_str(), self.database)
     }
 
     /// Its bytes.

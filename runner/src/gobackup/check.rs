@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crds::plan::{Database, Engine};
+use crds::plan::{Database, DatabaseType};
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 
@@ -118,7 +118,11 @@ fn dumped(
     database: &Database<SecretString>,
     files: &BTreeMap<String, File>,
 ) -> Result<(), Failure> {
-    let at = format!("{model}/{}/{}", type_of(database.engine), database.name);
+    let at = format!(
+        "{model}/{}/{}",
+        type_of(database.database_type),
+        database.name
+    );
     let of = |name: &str| files.get(&format!("{at}/{name}"));
     let missing = || {
         Failure::new(
@@ -141,15 +145,17 @@ fn dumped(
     let name = database.database.as_deref();
     let below = format!("{at}/");
     let own = || files.iter().filter(|(path, _)| path.starts_with(&below));
-    let single = match database.engine {
-        Engine::Mysql | Engine::Mariadb => of(&format!("{}.sql", name.unwrap_or("all-databases"))),
-        Engine::Postgresql => of(&format!("{}.sql", name.unwrap_or("all_databases"))),
-        Engine::Redis => of("dump.rdb"),
-        Engine::Etcd => {
+    let single = match database.database_type {
+        DatabaseType::Mysql | DatabaseType::Mariadb => {
+            of(&format!("{}.sql", name.unwrap_or("all-databases")))
+        }
+        DatabaseType::Postgresql => of(&format!("{}.sql", name.unwrap_or("all_databases"))),
+        DatabaseType::Redis => of("dump.rdb"),
+        DatabaseType::Etcd => {
             let host = database.host.as_deref().unwrap_or_default();
             files.get(&format!("{at}-{}", endpoint(host)))
         }
-        Engine::Mongodb | Engine::Influxdb2 | Engine::Mssql => {
+        DatabaseType::Mongodb | DatabaseType::Influxdb2 | DatabaseType::Mssql => {
             own().map(|(_, file)| file).find(|f| f.spooled.bytes > 0)
         }
     };
@@ -162,7 +168,7 @@ fn dumped(
     if let Some(flaw) = &single.flaw {
         return Err(cut(flaw));
     }
-    if database.engine == Engine::Influxdb2 {
+    if database.database_type == DatabaseType::Influxdb2 {
         let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
         let sizes = own()
             .map(|(path, f)| (base(path), f.spooled.bytes))
@@ -189,8 +195,8 @@ struct File {
 
 impl File {
     fn read(path: &str, from: impl Read) -> io::Result<Self> {
-        let engine = path.split('/').nth(1).and_then(Engine::parse);
-        let mysql = path.split('/').nth(1) == Some(type_of(Engine::Mysql));
+        let database_type = path.split('/').nth(1).and_then(DatabaseType::parse);
+        let mysql = path.split('/').nth(1) == Some(type_of(DatabaseType::Mysql));
         let mut seen = Seen {
             from,
             hash: Sha256::new(),
@@ -198,8 +204,9 @@ impl File {
             text: path.ends_with(MANIFEST).then(Vec::new),
             sql: mysql.then(DumpReader::default),
         };
-        let engine = engine.filter(|_| !mysql);
-        let checked = engine.map(|engine| complete::check(engine, path, &mut seen));
+        let database_type = database_type.filter(|_| !mysql);
+        let checked =
+            database_type.map(|database_type| complete::check(database_type, path, &mut seen));
         let flaw = match checked {
             Some(Err(Flaw::Io(e))) => return Err(e),
             Some(Err(Flaw::Broken(flaw))) => Some(flaw),

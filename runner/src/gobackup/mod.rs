@@ -393,11 +393,9 @@ fn check_one(
     record::record(context, &target, &archive)?;
     let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let raw: u64 = content.members.iter().map(Member::bytes).sum();
-    let sql = backup
-        .plan
-        .databases
-        .iter()
-        .any(|d| config::type_of(d.engine) == config::type_of(crds::plan::Engine::Mysql));
+    let sql = backup.plan.databases.iter().any(|d| {
+        config::type_of(d.database_type) == config::type_of(crds::plan::DatabaseType::Mysql)
+    });
     context.reporter.update(|r| {
         r.raw_bytes = Some(count(raw));
         r.tables = sql.then(|| count(content.tables));

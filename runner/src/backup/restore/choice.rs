@@ -1,6 +1,6 @@
 //! Which dumps of an archive are restored, by its record. PURE.
 
-use crds::plan::Engine;
+use crds::plan::DatabaseType;
 use crds::report::Reason;
 
 use crate::backup::record::{FileRecord, Record};
@@ -30,7 +30,7 @@ pub(crate) struct Chosen {
 /// A file of the archive, by gobackup's tree `<model>/<type>/<database>/<file>`; etcd has
 /// `<model>/etcd/<database>-<endpoint>`.
 struct Item<'a> {
-    engine: &'a str,
+    database_type: &'a str,
     database: &'a str,
     record: &'a FileRecord,
 }
@@ -39,37 +39,38 @@ impl<'a> Item<'a> {
     fn of(record: &'a FileRecord) -> Option<Self> {
         let mut parts = record.path.split('/').skip(1);
         Some(Self {
-            engine: parts.next()?,
+            database_type: parts.next()?,
             database: parts.next()?,
             record,
         })
     }
 
     fn name(&self) -> String {
-        format!("{}/{}", self.engine, self.database)
+        format!("{}/{}", self.database_type, self.database)
     }
 
     /// The dump and what takes it, or how it is restored by hand.
     fn fits(&self) -> Result<(Server, StoredDump), &'static str> {
         let file = self.record.path.rsplit('/').next().unwrap_or_default();
-        let engine = Engine::parse(self.engine).ok_or("by the tool of its type")?;
-        let server = match engine {
-            Engine::Mysql | Engine::Mariadb => Server::Mysql,
-            Engine::Postgresql if file == "all_databases.sql" => {
+        let database_type =
+            DatabaseType::parse(self.database_type).ok_or("by the tool of its type")?;
+        let server = match database_type {
+            DatabaseType::Mysql | DatabaseType::Mariadb => Server::Mysql,
+            DatabaseType::Postgresql if file == "all_databases.sql" => {
                 return Err(
                     "with `psql --dbname=postgres --file=all_databases.sql`, as it makes roles and changes between databases",
                 );
             }
-            Engine::Postgresql => Server::Postgresql,
-            Engine::Redis => Server::Redis,
-            Engine::Etcd => {
+            DatabaseType::Postgresql => Server::Postgresql,
+            DatabaseType::Redis => Server::Redis,
+            DatabaseType::Etcd => {
                 return Err(
                     "with `etcdutl snapshot restore`, which makes the data directory of a new member as spec.to.volume does",
                 );
             }
-            Engine::Mongodb => return Err("with `mongorestore`"),
-            Engine::Influxdb2 => return Err("with `influx restore`"),
-            Engine::Mssql => return Err("with `sqlpackage /Action:Import`"),
+            DatabaseType::Mongodb => return Err("with `mongorestore`"),
+            DatabaseType::Influxdb2 => return Err("with `influx restore`"),
+            DatabaseType::Mssql => return Err("with `sqlpackage /Action:Import`"),
         };
         let schema = file.strip_suffix(".sql").unwrap_or(file);
         Ok((server, self.dump(schema.to_owned())))
@@ -78,7 +79,7 @@ impl<'a> Item<'a> {
     fn dump(&self, schema: String) -> StoredDump {
         StoredDump {
             path: self.record.path.clone(),
-            engine: self.engine.to_owned(),
+            database_type: self.database_type.to_owned(),
             database: self.database.to_owned(),
             schema,
             bytes: self.record.bytes,
@@ -104,7 +105,7 @@ impl<'a> Item<'a> {
         let name = name.to_lowercase();
         let rest = self.database.strip_prefix(&name);
         self.database == name
-            || self.engine == "etcd" && rest.is_some_and(|rest| rest.starts_with('-'))
+            || self.database_type == "etcd" && rest.is_some_and(|rest| rest.starts_with('-'))
     }
 }
 

@@ -25,7 +25,7 @@ const OF_THE_FILESYSTEM: &str = "lost+found";
 /// # Errors
 /// The archive differs from its record, the target is not free, or can't be written.
 pub(crate) fn restore(job: &Job<'_>, target: &Path) -> Result<(), Failure> {
-    let etcd = job.dumps.iter().any(|d| d.engine == "etcd");
+    let etcd = job.dumps.iter().any(|d| d.database_type == "etcd");
     for dump in job.dumps {
         below(Path::new(""), dump)?;
     }

@@ -138,7 +138,7 @@ fn convert(check: &RestoreCheck<'_>, bin: &Path) -> Result<Option<Kept>, Failure
         });
     }
     Ok(Some(Kept {
-        engine: check.dump.engine,
+        database_type: check.dump.database_type,
         database: check.dump.database.clone(),
         base: check.dump.base.clone(),
         file: text,

@@ -10,7 +10,7 @@ mod yaml;
 
 use std::collections::BTreeMap;
 
-use crds::plan::{Codec, Database, Encrypt, Engine, Plan};
+use crds::plan::{Codec, Database, DatabaseType, Encrypt, Plan};
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 
@@ -37,9 +37,9 @@ pub(crate) struct Config<'a> {
 
 /// Type of a Database as gobackup is told, and its directory in the archive. `mariadb` would be
 /// a physical copy, which needs the server's data directory.
-pub(crate) fn type_of(engine: Engine) -> &'static str {
-    match engine {
-        Engine::Mariadb => Engine::Mysql.as_str(),
+pub(crate) fn type_of(database_type: DatabaseType) -> &'static str {
+    match database_type {
+        DatabaseType::Mariadb => DatabaseType::Mysql.as_str(),
         other => other.as_str(),
     }
 }
@@ -139,16 +139,16 @@ impl Config<'_> {
             ));
         }
         let mut args = vec![];
-        set("type", Some(type_of(d.engine).into()));
-        let host = match d.engine {
-            Engine::Etcd => None,
+        set("type", Some(type_of(d.database_type).into()));
+        let host = match d.database_type {
+            DatabaseType::Etcd => None,
             _ => d.host.as_deref(),
         };
         set("host", host.map(Value::from));
         set("port", d.port.map(Value::from));
         set("socket", d.socket.as_deref().map(Value::from));
-        match d.engine {
-            Engine::Mysql | Engine::Mariadb => {
+        match d.database_type {
+            DatabaseType::Mysql | DatabaseType::Mariadb => {
                 args.extend(MYSQLDUMP.map(str::to_owned));
                 args.extend(excluded(d));
                 set("username", user.map(Value::from));
@@ -160,7 +160,7 @@ impl Config<'_> {
                 one_or_all(d, &mut set);
                 set("tables", list(&d.tables).filter(|_| d.database.is_some()));
             }
-            Engine::Postgresql => {
+            DatabaseType::Postgresql => {
                 if !d.tables.is_empty() && d.database.is_some() {
                     args.push("--strict-names".to_owned());
                 }
@@ -172,7 +172,7 @@ impl Config<'_> {
                 set("tables", list(&d.tables).filter(|_| one));
                 set("exclude_tables", list(&d.exclude_tables).filter(|_| one));
             }
-            Engine::Redis => {
+            DatabaseType::Redis => {
                 let mode = if d.copy_from.is_some() {
                     "copy"
                 } else {
@@ -189,7 +189,7 @@ impl Config<'_> {
                 );
                 args.extend(user.map(|u| format!("--user {u}")));
             }
-            Engine::Mongodb => {
+            DatabaseType::Mongodb => {
                 set(
                     "uri",
                     self.file(&named("uri"), d.uri.as_ref()).map(Value::from),
@@ -206,7 +206,7 @@ impl Config<'_> {
                 set("exclude_tables", list(&d.exclude_tables));
                 set("exclude_tables_prefix", list(&d.exclude_prefixes));
             }
-            Engine::Influxdb2 => {
+            DatabaseType::Influxdb2 => {
                 set(
                     "token",
                     self.file(&named("password"), d.password.as_ref())
@@ -216,8 +216,8 @@ impl Config<'_> {
                 set("org", d.org.as_deref().map(Value::from));
                 set("skip_verify", d.skip_verify.then(|| true.into()));
             }
-            Engine::Etcd => set("endpoint", d.host.as_deref().map(endpoint).map(Value::from)),
-            Engine::Mssql => {
+            DatabaseType::Etcd => set("endpoint", d.host.as_deref().map(endpoint).map(Value::from)),
+            DatabaseType::Mssql => {
                 return Err(unable(
                     &at,
                     "is mssql, whose client takes the password on the command line alone",
