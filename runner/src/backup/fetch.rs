@@ -2,7 +2,6 @@
 //! in it. Downloads and restores go through here.
 
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crds::download::Header;
@@ -18,6 +17,7 @@ use crate::failure::Failure;
 use crate::settings::options::{Choice, Wanted};
 use crate::settings::plan::BackupSettings;
 use crate::stream::checksum::{Open, Stored, hex};
+use crate::stream::measured::Measured;
 
 /// A reader on the way of whom nothing comes may be cut off: it hears of us so often.
 const BEAT: Duration = Duration::from_secs(10);
@@ -158,14 +158,14 @@ pub(crate) fn open(
     found: &Found,
 ) -> Result<Tar, Failure> {
     let key = &found.record.key;
-    let mut witness = Witness::new(found::whole_reader(found)?);
+    let read = Measured::new(found::whole_reader(found)?);
     let identity = found::identity(context)?;
     let encrypt = backup.plan.encrypt.as_ref();
-    let opened = open::tar(Box::new(witness.clone()), key, encrypt, identity.as_deref());
+    let opened = open::tar(Box::new(read.clone()), key, encrypt, identity.as_deref());
     match opened {
         Ok(Ok(inner)) => Ok(Tar {
             inner,
-            witness,
+            read,
             key: key.clone(),
             stored: stored(found),
             settled: false,
@@ -178,7 +178,7 @@ pub(crate) fn open(
         ))),
         Err(e) => {
             if e.exit_code == exit::VERIFICATION {
-                witness.settle(key, &stored(found))?;
+                settle(&read, key, &stored(found))?;
             }
             Err(e)
         }
@@ -188,7 +188,7 @@ pub(crate) fn open(
 /// The tar in an archive.
 pub(crate) struct Tar {
     inner: Box<dyn Read + Send>,
-    witness: Witness,
+    read: Measured,
     key: String,
     stored: Stored,
     settled: bool,
@@ -200,7 +200,7 @@ impl Tar {
             return Ok(());
         }
         self.settled = true;
-        let settled = self.witness.settle(&self.key, &self.stored);
+        let settled = settle(&self.read, &self.key, &self.stored);
         settled.map_err(io::Error::other)
     }
 }
@@ -221,58 +221,19 @@ impl Read for Tar {
     }
 }
 
-/// Stored bytes, counted and hashed on their way into the decoders.
-#[derive(Clone)]
-struct Witness(Arc<Mutex<Seen>>);
-
-struct Seen {
-    reader: Box<dyn Read + Send>,
-    hash: Sha256,
-    bytes: u64,
-}
-
-impl Witness {
-    fn new(reader: Box<dyn Read + Send>) -> Self {
-        Self(Arc::new(Mutex::new(Seen {
-            reader,
-            hash: Sha256::new(),
-            bytes: 0,
-        })))
+/// All that was read, and what the decoders left, is what is on record.
+fn settle(read: &Measured, key: &str, expected: &Stored) -> Result<(), Failure> {
+    let read = read.whole(key)?;
+    if read == *expected {
+        return Ok(());
     }
-
-    /// Reads what the decoders left, and compares.
-    fn settle(&mut self, key: &str, expected: &Stored) -> Result<(), Failure> {
-        io::copy(self, &mut io::sink()).map_err(|e| {
-            e.downcast::<Failure>().unwrap_or_else(|e| {
-                Failure::new(
-                    Reason::NotReadBack,
-                    format!("{key} can't be read to its end: {e}"),
-                )
-            })
-        })?;
-        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let sha256 = hex(&seen.hash.clone().finalize());
-        if seen.bytes == expected.bytes && sha256 == expected.sha256 {
-            return Ok(());
-        }
-        Err(Failure::new(
-            Reason::ReadBackDiffers,
-            format!(
-                "{key} is not what was stored: {} bytes with SHA-256 {} are on record, {} with {sha256} were read; use another archive or another storage that has it, and check the store's health",
-                expected.bytes, expected.sha256, seen.bytes
-            ),
-        ))
-    }
-}
-
-impl Read for Witness {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let n = seen.reader.read(buffer)?;
-        seen.hash.update(&buffer[..n]);
-        seen.bytes += n as u64;
-        Ok(n)
-    }
+    Err(Failure::new(
+        Reason::ReadBackDiffers,
+        format!(
+            "{key} is not what was stored: {} bytes with SHA-256 {} are on record, {} with {} were read; use another archive or another storage that has it, and check the store's health",
+            expected.bytes, expected.sha256, read.bytes, read.sha256
+        ),
+    ))
 }
 
 #[cfg(test)]
@@ -304,11 +265,11 @@ mod tests {
     }
 
     fn tar(text: &'static [u8], stop: usize) -> Tar {
-        let witness = Witness::new(Box::new(text));
-        let decoder = witness.clone().take(stop as u64);
+        let read = Measured::new(Box::new(text));
+        let decoder = read.clone().take(stop as u64);
         Tar {
             inner: Box::new(decoder),
-            witness,
+            read,
             key: "k".to_owned(),
             stored: hello(),
             settled: false,

@@ -14,11 +14,11 @@ use crate::database::contents::Contents;
 use crate::database::server_identity::ServerIdentity;
 use crate::failure::Failure;
 use crate::stream::checksum::hex;
+use crate::stream::measured::keep_tail;
 
 /// Fast and small enough: the archive compresses as the user asked.
 const SPOOL_LEVEL: i32 = 1;
-/// Bytes looked at from the end of a dump.
-const TAIL: usize = 4096;
+
 /// Bytes looked at from the beginning of a dump.
 const HEAD: usize = 512;
 
@@ -204,16 +204,4 @@ pub(crate) fn spool(
 pub(crate) fn keep_head(head: &mut Vec<u8>, chunk: &[u8]) {
     let room = HEAD.saturating_sub(head.len());
     head.extend_from_slice(&chunk[..room.min(chunk.len())]);
-}
-
-/// Keeps the last bytes of all chunks.
-pub(crate) fn keep_tail(tail: &mut Vec<u8>, chunk: &[u8]) {
-    if chunk.len() >= TAIL {
-        tail.clear();
-        tail.extend_from_slice(&chunk[chunk.len() - TAIL..]);
-        return;
-    }
-    let over = (tail.len() + chunk.len()).saturating_sub(TAIL);
-    tail.drain(..over);
-    tail.extend_from_slice(chunk);
 }

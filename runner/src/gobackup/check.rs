@@ -4,7 +4,6 @@
 use crds::report::Reason;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use crds::plan::{Database, DatabaseType};
 use secrecy::SecretString;
@@ -17,12 +16,13 @@ use crate::database::complete;
 use crate::database::flaw::Flaw;
 use crate::database::influxdb::manifest;
 use crate::database::mysql::dump_reader::{DumpReader, Summary};
-use crate::database::spool::{Member, Spooled, keep_tail};
+use crate::database::spool::{Member, Spooled};
 use crate::failure::Failure;
 use crate::gobackup::config::{endpoint, type_of};
 use crate::gobackup::shims::Made;
 use crate::settings::plan::BackupSettings;
 use crate::stream::checksum::{Stored, hex};
+use crate::stream::measured::Measured;
 
 /// Zeros that end a tar.
 const END: usize = 1024;
@@ -62,9 +62,23 @@ pub(crate) fn read_back(
     };
     // The whole is compared first: of what differs, nothing else is worth saying.
     let content = content(backup, &key, &stored);
-    stored.compare(&key, &packed)?;
+    compare(&key, &stored.whole(&key)?, &packed)?;
     let content = content?;
     Ok(Some((key, content)))
+}
+
+/// What is stored is what was packed.
+fn compare(key: &str, stored: &Stored, packed: &Stored) -> Result<(), Failure> {
+    if stored == packed {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Reason::ReadBackDiffers,
+        format!(
+            "{key}: gobackup packed {} bytes with SHA-256 {} and said that it stored them, {} with {} read back; it is not kept: check the store's health, then run again",
+            packed.bytes, packed.sha256, stored.bytes, stored.sha256
+        ),
+    ))
 }
 
 /// Every file of the archive, and that each Database's are complete.
@@ -97,7 +111,7 @@ fn content(backup: &BackupSettings, key: &str, stored: &Measured) -> Result<Cont
     }
     // Readers of compressed bytes may not have met the end that holds their checksum.
     io::copy(&mut tar.clone(), &mut io::sink()).map_err(|e| damaged(&e))?;
-    if !tar.ends_in_zeros() {
+    if !tar.ends_in_zeros(END) {
         return Err(damaged(&"it has no end"));
     }
     let mut content = Content::default();
@@ -250,83 +264,6 @@ impl<R: Read> Read for Seen<R> {
         if let Some(text) = self.text.as_mut().filter(|t| t.len() <= LARGEST) {
             text.extend_from_slice(chunk);
         }
-        Ok(n)
-    }
-}
-
-/// A reader that measures what it gives, shared by who reads and who asks.
-#[derive(Clone)]
-struct Measured(Arc<Mutex<Measuring>>);
-
-struct Measuring {
-    source: Box<dyn Read + Send>,
-    hash: Sha256,
-    bytes: u64,
-    tail: Vec<u8>,
-    failed: Option<Failure>,
-}
-
-impl Measured {
-    fn new(source: Box<dyn Read + Send>) -> Self {
-        Self(Arc::new(Mutex::new(Measuring {
-            source,
-            hash: Sha256::new(),
-            bytes: 0,
-            tail: vec![],
-            failed: None,
-        })))
-    }
-
-    /// All of it, what nobody read yet included, is what was packed.
-    fn compare(&self, key: &str, packed: &Stored) -> Result<(), Failure> {
-        let read = io::copy(&mut self.clone(), &mut io::sink());
-        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(failure) = &inner.failed {
-            return Err(failure.clone());
-        }
-        if let Err(e) = read {
-            return Err(Failure::new(
-                Reason::NotReadBack,
-                format!("{key} could not be read back: {e}"),
-            ));
-        }
-        let sha256 = hex(&inner.hash.clone().finalize());
-        if (inner.bytes, &sha256) == (packed.bytes, &packed.sha256) {
-            return Ok(());
-        }
-        Err(Failure::new(
-            Reason::ReadBackDiffers,
-            format!(
-                "{key}: gobackup packed {} bytes with SHA-256 {} and said that it stored them, {} with {sha256} read back; it is not kept: check the store's health, then run again",
-                packed.bytes, packed.sha256, inner.bytes
-            ),
-        ))
-    }
-
-    fn ends_in_zeros(&self) -> bool {
-        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let tail = &inner.tail;
-        tail.len() >= END && tail[tail.len() - END..].iter().all(|b| *b == 0)
-    }
-}
-
-impl Read for Measured {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let inner = &mut *inner;
-        let n = match inner.source.read(buffer) {
-            Ok(n) => n,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => return Err(e),
-            Err(e) => {
-                let text = e.to_string();
-                // What a store says of itself is kept, whatever the layers above make of it.
-                inner.failed = e.downcast::<Failure>().ok();
-                return Err(io::Error::other(text));
-            }
-        };
-        inner.hash.update(&buffer[..n]);
-        inner.bytes += n as u64;
-        keep_tail(&mut inner.tail, &buffer[..n]);
         Ok(n)
     }
 }

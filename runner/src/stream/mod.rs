@@ -3,5 +3,6 @@
 pub mod checksum;
 pub mod codec;
 pub mod filter;
+pub mod measured;
 pub mod openssl;
 pub mod pipeline;

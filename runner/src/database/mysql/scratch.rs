@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use crate::context::Context;
 use crate::database::contents::Table;
-use crate::database::mysql::dump_reader::{DumpReader, Summary};
+use crate::database::mysql::dump_reader::Summary;
 use crate::database::mysql::load::{self, Loaded};
 use crate::database::mysql::source::{self, Client};
 use crate::database::scratch::{Answer, Area, Home, Server, Started, VOLUME, last};
@@ -304,31 +304,20 @@ impl Scratch {
             .iter()
             .filter(|a| !OF_THE_SOURCE.iter().any(|o| a.starts_with(o)));
         args.extend(kept.cloned());
-        let mut child = client.program(&args).start(context, false)?;
-        let mut output = child.source()?;
-        let mut reader = DumpReader::default();
-        let mut buffer = vec![0; 256 * 1024];
-        let read = loop {
-            match std::io::Read::read(&mut output, &mut buffer) {
-                Ok(0) => break Ok(()),
-                Ok(n) => reader.feed(&buffer[..n]),
-                Err(e) => break Err(e),
-            }
-        };
-        let ended = child.wait()?;
-        let summary = reader.finish();
-        if read.is_err() || !ended.good() || !summary.whole {
-            return Err(Failure::new(
-                Reason::ScratchFailed,
-                format!(
-                    "the restored data can't be dumped again: {} ended with {} and said: {}",
-                    client.name(),
-                    ended.status_text(),
-                    ended.messages.last().map_or("nothing", String::as_str)
-                ),
-            ));
-        }
-        Ok(summary)
+        let (summary, ended) = client.dump(context, &args)?;
+        summary
+            .filter(|summary| ended.good() && summary.whole)
+            .ok_or_else(|| {
+                Failure::new(
+                    Reason::ScratchFailed,
+                    format!(
+                        "the restored data can't be dumped again: {} ended with {} and said: {}",
+                        client.name(),
+                        ended.status_text(),
+                        ended.messages.last().map_or("nothing", String::as_str)
+                    ),
+                )
+            })
     }
 }
 

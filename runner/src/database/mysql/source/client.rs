@@ -1,8 +1,10 @@
 //! The client programs, chosen by asking them.
 
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::database::mysql::dump_reader::{DumpReader, Summary};
 use crate::failure::Failure;
 use crate::process::{Ended, Parent, Program};
 use crate::settings::Settings;
@@ -79,6 +81,31 @@ impl Client {
     ) -> Result<(String, Ended), Failure> {
         let (output, ended) = self.program(args).ask(of, input, None)?;
         Ok((String::from_utf8_lossy(&output).into_owned(), ended))
+    }
+
+    /// Runs it as a dump client and reads the dump; `None` if not all of it could be read.
+    ///
+    /// # Errors
+    /// It can't be started or waited for.
+    pub fn dump(
+        &self,
+        of: &impl Parent,
+        args: &[String],
+    ) -> Result<(Option<Summary>, Ended), Failure> {
+        let mut child = self.program(args).start(of, false)?;
+        let mut output = child.source()?;
+        let mut reader = DumpReader::default();
+        let mut buffer = vec![0; 256 * 1024];
+        let whole = loop {
+            match output.read(&mut buffer) {
+                Ok(0) => break true,
+                Ok(n) => reader.feed(&buffer[..n]),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break false,
+            }
+        };
+        let ended = child.wait()?;
+        Ok((whole.then(|| reader.finish()), ended))
     }
 
     /// File name, as messages name it.

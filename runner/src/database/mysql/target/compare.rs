@@ -1,7 +1,6 @@
 //! Reads a restored table back by the dump client, and compares its rows with those of the dump.
 
 use crate::database::contents::Table;
-use crate::database::mysql::dump_reader::DumpReader;
 use crate::database::mysql::source::Client;
 use crate::database::mysql::target::{Plan, Target};
 use crate::failure::Failure;
@@ -50,25 +49,13 @@ pub(super) fn equal(
     let mut args = vec![file.argument()];
     args.extend(arguments(client, &plan.arguments));
     args.extend(["--", database, table].map(str::to_owned));
-    let mut child = client.program(&args).start(context, false)?;
-    let mut output = child.source()?;
-    let mut reader = DumpReader::default();
-    let mut buffer = vec![0; 256 * 1024];
-    let read = loop {
-        match std::io::Read::read(&mut output, &mut buffer) {
-            Ok(0) => break true,
-            Ok(n) => reader.feed(&buffer[..n]),
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(_) => break false,
-        }
-    };
-    let ended = child.wait()?;
+    let (summary, ended) = client.dump(context, &args)?;
     context.check()?;
-    let summary = reader.finish();
-    let found = summary.tables.iter().find(|t| t.name == table);
+    let tables = summary.iter().flat_map(|s| &s.tables);
+    let found = tables.into_iter().find(|t| t.name == table);
     let rows = found.map_or((0, ""), |t| (t.rows, t.hash.as_str()));
     let same = rows == (expected.rows, expected.hash.as_str());
-    Ok(read && ended.good() && (same || rows.0 == 0 && expected.rows == 0))
+    Ok(summary.is_some() && ended.good() && (same || rows.0 == 0 && expected.rows == 0))
 }
 
 /// Arguments that make the same text of the same rows as those the dump was made with.
