@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::retention::{
     self, Artefacts, Asked, Candidate, Facts, For, Index, Known, Moment, Now, Outcome, Owner, Size,
-    Standing, moment, owner,
+    Standing, Vouched, moment, owner,
 };
 use crate::settings::plan::BackupSettings;
 use crate::store::{Entry, Store};
@@ -146,15 +146,6 @@ fn records(
     Ok(found)
 }
 
-/// Keys and bytes of the objects that make an archive.
-pub(crate) fn objects(facts: &Facts) -> Vec<(&str, u64)> {
-    if facts.parts.is_empty() {
-        return vec![(facts.key.as_str(), facts.stored_bytes)];
-    }
-    let parts = facts.parts.iter();
-    parts.map(|p| (p.key.as_str(), p.bytes)).collect()
-}
-
 /// What is in the directories of a storage, each listed once.
 pub(crate) struct Listings<'a> {
     store: &'a dyn Store,
@@ -189,7 +180,7 @@ impl<'a> Listings<'a> {
     /// # Errors
     /// The store refuses.
     pub(crate) fn have(&mut self, facts: &Facts) -> Result<bool, Failure> {
-        for (key, bytes) in objects(facts) {
+        for (key, bytes) in facts.objects() {
             if self.size(key)? != Some(bytes) {
                 return Ok(false);
             }
@@ -204,11 +195,7 @@ struct Archives<'a> {
     backup: &'a BackupSettings,
     one: &'a Delivered,
     directory: String,
-    index: Option<Index<'a>>,
-    /// By the archive's key: the key of its record and what that says.
-    known: HashMap<String, (String, Known)>,
-    /// Keys in the directory of records.
-    keys: BTreeSet<String>,
+    vouched: Vouched<'a>,
     /// gobackup's own list.
     old: Vec<OldEntry>,
 }
@@ -220,9 +207,7 @@ impl<'a> Archives<'a> {
             backup,
             one,
             directory: record::directory(context, &one.path),
-            index: None,
-            known: HashMap::new(),
-            keys: BTreeSet::new(),
+            vouched: Vouched::new(one.store.as_ref()),
             old: vec![],
         }
     }
@@ -234,9 +219,9 @@ impl<'a> Archives<'a> {
         let at = record::old_state(self.backup, path, &self.one.name);
         let old: Vec<OldEntry> = record::read(self.one.store.as_ref(), &at)?.unwrap_or_default();
         let own: BTreeSet<&str> = self
-            .known
-            .values()
-            .flat_map(|(_, known)| objects(&known.facts))
+            .vouched
+            .facts()
+            .flat_map(Facts::objects)
             .map(|(key, _)| key)
             .collect();
         let mut found = vec![];
@@ -292,101 +277,47 @@ impl Artefacts for Archives<'_> {
     }
 
     fn gather(&mut self, now: Now) -> Result<Vec<Candidate>, Failure> {
-        let store = self.one.store.as_ref();
-        let entries = store.list(&self.directory)?;
-        let mut index = Index::open(store, &self.directory, SCHEMA);
-        let by_key: HashMap<&str, &Entry> = entries.iter().map(|e| (e.key.as_str(), e)).collect();
-        let mut listings = Listings::new(store);
+        let (entries, mut index) = self.vouched.list(&self.directory, SCHEMA)?;
+        let mut listings = Listings::new(self.one.store.as_ref());
         let mut found = vec![];
         for (at, known) in records(self.context, &entries, &mut index)? {
-            let facts = &known.facts;
-            let Some(moment) = moment(facts.slot.as_deref(), &facts.started_at, now.here) else {
-                continue;
-            };
             // A record without its archive vouches for nothing.
-            if !listings.have(facts)? {
+            if !listings.have(&known.facts)? {
                 tracing::info!(
                     storage = self.one.name,
-                    key = facts.key,
+                    key = known.facts.key,
                     "has a record but is not there with its length"
                 );
                 continue;
             }
-            let beside = at.trim_end_matches(".json");
-            let mut says = |end: &str| -> Result<bool, Failure> {
-                match by_key.get(format!("{beside}{end}").as_str()) {
-                    Some(entry) => {
-                        Ok(index.verified(entry)?.as_ref() == Some(&facts.stored_sha256))
-                    }
-                    None => Ok(false),
-                }
-            };
-            found.push(Candidate {
-                key: facts.key.clone(),
-                moment,
-                size: facts.size(),
-                standing: if facts.read_back == Some(false) {
-                    Standing::NotReadBack
-                } else {
-                    Standing::Good
-                },
-                verified: says(retention::VERIFIED)?,
-                failed: says(retention::FAILED)?,
-            });
-            self.known.insert(facts.key.clone(), (at, known));
+            // A record says it only where it was not.
+            found.extend(self.vouched.weigh(&mut index, at, known, now, true)?);
         }
         found.extend(self.listed(&mut listings)?);
-        self.index = Some(index);
-        self.keys = entries.into_iter().map(|e| e.key).collect();
+        self.vouched.keep(index);
         Ok(found)
     }
 
     fn remove(&mut self, key: &str) -> Result<bool, Failure> {
-        let store = self.one.store.as_ref();
-        let Some((at, known)) = self.known.get(key) else {
-            let path = &self.one.path;
-            let mut listed = self.old.iter().filter_map(|e| old_archive(e, path));
-            let Some((_, keys)) = listed.find(|(_, keys)| keys.first().is_some_and(|k| k == key))
-            else {
-                return Ok(false);
-            };
-            for key in keys {
-                store.remove(&key)?;
-            }
-            return Ok(true);
+        if let Some(removed) = self.vouched.remove(key)? {
+            return Ok(removed);
+        }
+        let path = &self.one.path;
+        let mut listed = self.old.iter().filter_map(|e| old_archive(e, path));
+        let Some((_, keys)) = listed.find(|(_, keys)| keys.first().is_some_and(|k| k == key))
+        else {
+            return Ok(false);
         };
-        if let Some(index) = &mut self.index {
-            if !index.still_says(at, known)? {
-                index.forget(at);
-                return Ok(false);
-            }
-            index.forget(at);
+        for key in keys {
+            self.one.store.remove(&key)?;
         }
-        for (key, _) in objects(&known.facts) {
-            store.remove(key)?;
-        }
-        for end in [retention::VERIFIED, retention::FAILED] {
-            let beside = format!("{}{end}", at.trim_end_matches(".json"));
-            if self.keys.contains(&beside) {
-                store.remove(&beside)?;
-                if let Some(index) = &mut self.index {
-                    index.forget(&beside);
-                }
-            }
-        }
-        store.remove(at)?;
         Ok(true)
     }
 
     /// gobackup may come back: its list must not name what is gone.
     fn finish(&mut self, gone: &BTreeSet<String>, changed: bool) -> Result<(), Failure> {
-        if let Some(index) = self.index.take().filter(|_| changed) {
-            index.close();
-        }
-        let strays = retention::strays(&self.keys, |beside| format!("{beside}.json"));
-        for stray in strays.iter().filter(|_| changed) {
-            self.one.store.remove(stray)?;
-        }
+        self.vouched
+            .finish(changed, |beside| format!("{beside}.json"))?;
         let path = &self.one.path;
         let left: Vec<&OldEntry> = self
             .old

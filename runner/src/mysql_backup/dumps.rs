@@ -6,8 +6,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::mysql_backup::manifest::{self, Manifest};
 use crate::retention::{
-    Artefacts, Candidate, FAILED, Index, Known, Moment, Now, Owner, Size, Standing, VERIFIED,
-    beside_of, moment, owner, strays,
+    Artefacts, Candidate, Index, Known, Moment, Now, Owner, Size, Standing, Vouched, beside_of,
+    moment, owner,
 };
 use crate::settings::Identity;
 use crate::store::{Entry, Store};
@@ -77,10 +77,7 @@ pub struct Dumps<'a> {
     directory: String,
     /// Names of files without a manifest that are the user's, and may go.
     pattern: Option<&'a str>,
-    index: Option<Index<'a>>,
-    known: HashMap<String, Known>,
-    /// Keys of the directory when it was listed.
-    keys: BTreeSet<String>,
+    vouched: Vouched<'a>,
 }
 
 impl<'a> Dumps<'a> {
@@ -93,9 +90,7 @@ impl<'a> Dumps<'a> {
             store,
             directory: context.settings.identity.directory(),
             pattern: pattern.filter(|p| !p.is_empty()),
-            index: None,
-            known: HashMap::new(),
-            keys: BTreeSet::new(),
+            vouched: Vouched::new(store),
         }
     }
 
@@ -151,9 +146,7 @@ impl Artefacts for Dumps<'_> {
 
     fn gather(&mut self, now: Now) -> Result<Vec<Candidate>, Failure> {
         let identity = &self.context.settings.identity;
-        let entries = self.store.list(&self.directory)?;
-        let mut index = Index::open(self.store, &self.directory, manifest::SCHEMA);
-        let by_key: HashMap<&str, &Entry> = entries.iter().map(|e| (e.key.as_str(), e)).collect();
+        let (entries, mut index) = self.vouched.list(&self.directory, manifest::SCHEMA)?;
         let mut found = vec![];
         let mut unknown = vec![];
         for dump in read(&entries, &mut index, identity)? {
@@ -166,30 +159,9 @@ impl Artefacts for Dumps<'_> {
                 }
                 Owner::Other => continue,
             }
-            let Some(moment) = time(&dump.known, now) else {
-                continue;
-            };
-            let mut says = |end: &str| -> Result<bool, Failure> {
-                match by_key.get(format!("{}{end}", facts.key).as_str()) {
-                    Some(entry) => {
-                        Ok(index.verified(entry)?.as_ref() == Some(&facts.stored_sha256))
-                    }
-                    None => Ok(false),
-                }
-            };
-            found.push(Candidate {
-                key: facts.key.clone(),
-                moment,
-                size: facts.size(),
-                standing: if facts.read_back == Some(true) {
-                    Standing::Good
-                } else {
-                    Standing::NotReadBack
-                },
-                verified: says(VERIFIED)?,
-                failed: says(FAILED)?,
-            });
-            self.known.insert(facts.key.clone(), dump.known);
+            let at = Manifest::key_of(&facts.key);
+            // Every manifest says whether its artefact was read back.
+            found.extend(self.vouched.weigh(&mut index, at, dump.known, now, false)?);
         }
         if let Some(first) = unknown.first() {
             self.context.reporter.warn(&format!(
@@ -198,50 +170,23 @@ impl Artefacts for Dumps<'_> {
             ));
         }
         found.extend(self.adopted(&entries)?);
-        self.index = Some(index);
-        self.keys = entries.into_iter().map(|e| e.key).collect();
+        self.vouched.keep(index);
         Ok(found)
     }
 
     fn remove(&mut self, key: &str) -> Result<bool, Failure> {
-        let Some(known) = self.known.get(key) else {
-            // Nothing says what it was but its name; it must not have got a manifest meanwhile.
-            if self.store.open(&Manifest::key_of(key))?.is_some() {
-                return Ok(false);
-            }
-            return self.store.remove(key).map(|()| true);
-        };
-        let manifest = Manifest::key_of(key);
-        if let Some(index) = &mut self.index {
-            if !index.still_says(&manifest, known)? {
-                index.forget(&manifest);
-                return Ok(false);
-            }
-            index.forget(&manifest);
+        if let Some(removed) = self.vouched.remove(key)? {
+            return Ok(removed);
         }
-        self.store.remove(key)?;
-        for end in [VERIFIED, FAILED] {
-            let beside = format!("{key}{end}");
-            if self.keys.contains(&beside) {
-                self.store.remove(&beside)?;
-                if let Some(index) = &mut self.index {
-                    index.forget(&beside);
-                }
-            }
+        // Nothing says what it was but its name; it must not have got a manifest meanwhile.
+        if self.store.open(&Manifest::key_of(key))?.is_some() {
+            return Ok(false);
         }
-        self.store.remove(&manifest)?;
-        Ok(true)
+        self.store.remove(key).map(|()| true)
     }
 
     fn finish(&mut self, _gone: &BTreeSet<String>, changed: bool) -> Result<(), Failure> {
-        if let Some(index) = self.index.take().filter(|_| changed) {
-            index.close();
-        }
-        let strays = strays(&self.keys, str::to_owned);
-        for stray in strays.iter().filter(|_| changed) {
-            self.store.remove(stray)?;
-        }
-        Ok(())
+        self.vouched.finish(changed, str::to_owned)
     }
 }
 

@@ -75,6 +75,15 @@ struct FileSize {
 }
 
 impl Facts {
+    /// Keys and bytes of the objects that make the artefact.
+    pub fn objects(&self) -> Vec<(&str, u64)> {
+        if self.parts.is_empty() {
+            return vec![(self.key.as_str(), self.stored_bytes)];
+        }
+        let parts = self.parts.iter();
+        parts.map(|p| (p.key.as_str(), p.bytes)).collect()
+    }
+
     /// How much it holds.
     pub fn size(&self) -> Size {
         Size {

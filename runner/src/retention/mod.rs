@@ -11,6 +11,7 @@ mod owner;
 mod plan;
 mod rules;
 mod verdict;
+mod vouched;
 
 pub use apply::{Artefacts, Asked, Outcome, apply};
 pub use asked::{asked, report_pruned};
@@ -20,6 +21,7 @@ pub use owner::{Owner, owner};
 pub use plan::{Candidate, Decision, For, Now, Plan, Size, Standing, decide};
 pub use rules::{Moment, no_rule};
 pub use verdict::{FAILED, VERIFIED, beside_of, note, refutes, strays};
+pub use vouched::Vouched;
 
 /// The moments of an artefact by what stands beside it; `None` if it has no time.
 pub fn moment(
