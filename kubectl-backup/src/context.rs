@@ -68,6 +68,16 @@ impl Context {
         Cluster::connect(&self.connection, &self.env).await
     }
 
+    /// Tells what a list leaves out, since the caller may not read it.
+    pub(crate) fn left_out(&self, hidden: &[Error]) {
+        for error in hidden {
+            self.ui.warn(&format!("left out: {}", error.message));
+            if let Some(hint) = &error.hint {
+                self.ui.hint(hint);
+            }
+        }
+    }
+
     /// Tells the outcome of a change: `kind.group/name <what>`, or the object.
     ///
     /// # Errors

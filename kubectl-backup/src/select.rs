@@ -86,7 +86,8 @@ async fn pick(context: &Context, cluster: &Cluster, verb: &str) -> Result<Object
         chunk: 500,
         ..Query::default()
     };
-    let mut found = cluster.all_objects(&KINDS, &query).await?;
+    let (mut found, hidden) = cluster.readable_objects(&KINDS, &query).await?;
+    context.left_out(&hidden);
     if found.is_empty() {
         none_found(context, query.namespace.as_deref());
         return Err(missing());
@@ -123,11 +124,12 @@ fn consent(context: &Context, found: &[Object], verb: &str) -> Result<()> {
     }
 }
 
-/// The named objects, or all there are.
+/// The named objects, or all there are that may be read.
 ///
 /// # Errors
 /// The first one that is missing; what the server refused.
 pub(crate) async fn objects(
+    context: &Context,
     cluster: &Cluster,
     names: &[String],
     all_namespaces: bool,
@@ -146,7 +148,9 @@ pub(crate) async fn objects(
         chunk: 500,
         ..Query::default()
     };
-    cluster.all_objects(&KINDS, &query).await
+    let (found, hidden) = cluster.readable_objects(&KINDS, &query).await?;
+    context.left_out(&hidden);
+    Ok(found)
 }
 
 /// A run by its name, or the active or newest one of an object.
@@ -167,7 +171,10 @@ pub(crate) async fn find_run(cluster: &Cluster, text: &str) -> Result<(Object, R
                     None => Err(never_ran(&object)),
                 };
             }
-            Err(error) if error.kind == Exit::NotFound && !name.contains('/') => {
+            // A kind that may not be read hides none of the runs of the others.
+            Err(error)
+                if matches!(error.kind, Exit::NotFound | Exit::Denied) && !name.contains('/') =>
+            {
                 missing = Some(error);
             }
             Err(error) => return Err(error),
@@ -178,7 +185,8 @@ pub(crate) async fn find_run(cluster: &Cluster, text: &str) -> Result<(Object, R
         chunk: 500,
         ..Query::default()
     };
-    for object in cluster.all_objects(&KINDS, &query).await? {
+    let (objects, _) = cluster.readable_objects(&KINDS, &query).await?;
+    for object in objects {
         let run = object
             .status()
             .runs
@@ -207,7 +215,7 @@ pub(crate) async fn object_or_run(
 ) -> Result<(Object, Option<String>)> {
     match cluster.find(&Target::parse(name)?).await {
         Ok(object) => Ok((object, None)),
-        Err(error) if error.kind == Exit::NotFound => {
+        Err(error) if matches!(error.kind, Exit::NotFound | Exit::Denied) => {
             let (object, run) = find_run(cluster, name).await?;
             Ok((object, Some(run.name)))
         }

@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt};
 use serde_json::Value;
 
 use super::fail::{self, Call, is_missing_object, is_missing_resource};
-use super::table::Query;
+use super::table::{Query, ServerTable};
 use super::{Cluster, Object};
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{KINDS, Kind, Target, nearest};
@@ -165,14 +165,47 @@ impl Cluster {
         kinds: &[&'static Kind],
         query: &Query,
     ) -> Result<Vec<Object>> {
+        let (objects, hidden) = self.readable_objects(kinds, query).await?;
+        hidden.into_iter().next().map_or(Ok(objects), Err)
+    }
+
+    /// As [`Self::all_objects`], of the kinds that the caller may read; beside them the refusals of
+    /// the others.
+    ///
+    /// # Errors
+    /// None of the kinds is installed, or none may be read; what else the server refused.
+    pub(crate) async fn readable_objects(
+        &self,
+        kinds: &[&'static Kind],
+        query: &Query,
+    ) -> Result<(Vec<Object>, Vec<Error>)> {
         let lists = join_all(kinds.iter().map(|kind| self.objects(kind, query))).await;
-        let mut all: Option<Vec<Object>> = None;
-        for list in lists {
-            if let Some(list) = list? {
-                all.get_or_insert_default().extend(list);
-            }
+        let (lists, hidden) = readable(lists)?;
+        if lists.is_empty() {
+            return Err(self.none_installed(kinds));
         }
-        all.ok_or_else(|| self.none_installed(kinds))
+        Ok((lists.into_iter().flatten().collect(), hidden))
+    }
+
+    /// The server's tables of the kinds that are installed and that the caller may read; beside them
+    /// the refusals of the others.
+    ///
+    /// # Errors
+    /// As [`Self::readable_objects`].
+    pub(crate) async fn readable_tables(
+        &self,
+        kinds: &[&'static Kind],
+        query: &Query,
+    ) -> Result<(Vec<(&'static Kind, ServerTable)>, Vec<Error>)> {
+        let tables = kinds.iter().map(|kind| async move {
+            let table = self.table(kind, query).await?;
+            Ok(table.map(|table| (*kind, table)))
+        });
+        let (tables, hidden) = readable(join_all(tables).await)?;
+        if tables.is_empty() {
+            return Err(self.none_installed(kinds));
+        }
+        Ok((tables, hidden))
     }
 
     /// The error for kinds none of which is installed.
@@ -383,6 +416,23 @@ impl Cluster {
                 })
             })
     }
+}
+
+/// What was read of several kinds, without those that are not installed; and the refusals of those
+/// that may not be read. If none may be, that is the error.
+fn readable<T>(answers: Vec<Result<Option<T>>>) -> Result<(Vec<T>, Vec<Error>)> {
+    let (mut read, mut denied) = (vec![], vec![]);
+    for answer in answers {
+        match answer {
+            Ok(part) => read.extend(part),
+            Err(error) if error.kind == Exit::Denied => denied.push(error),
+            Err(error) => return Err(error),
+        }
+    }
+    if read.is_empty() && !denied.is_empty() {
+        return Err(denied.swap_remove(0));
+    }
+    Ok((read, denied))
 }
 
 /// Where a new object goes. The typed interface can't say that unknown fields are refused.

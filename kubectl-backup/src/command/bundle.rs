@@ -24,6 +24,7 @@ pub(crate) async fn run(context: &Context, args: &Bundle) -> Result<()> {
     let _ = writeln!(text, "server: {server}\nnamespace: {}", cluster.namespace);
     operators(&cluster, &mut text).await;
     let objects = select::objects(
+        context,
         &cluster,
         &args.scope.names,
         args.scope.all_namespaces,

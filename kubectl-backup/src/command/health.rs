@@ -63,6 +63,7 @@ async fn check(context: &Context, args: &Health) -> Result<State> {
     };
     let cluster = context.cluster().await?;
     let objects = select::objects(
+        context,
         &cluster,
         &args.scope.names,
         args.scope.all_namespaces,

@@ -20,17 +20,12 @@ pub(crate) async fn run(context: &Context) -> Result<()> {
         chunk: 500,
         ..Query::default()
     };
-    let mut all = vec![];
-    let mut installed = false;
-    for kind in KINDS {
-        if let Some(part) = cluster.table(kind, &query).await? {
-            installed = true;
-            all.extend(rows(kind, &part));
-        }
-    }
-    if !installed {
-        return Err(cluster.none_installed(&KINDS));
-    }
+    let (tables, hidden) = cluster.readable_tables(&KINDS, &query).await?;
+    context.left_out(&hidden);
+    let all: Vec<_> = tables
+        .iter()
+        .flat_map(|(kind, table)| rows(kind, table))
+        .collect();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for row in &all {
         *counts.entry(row.status).or_default() += 1;

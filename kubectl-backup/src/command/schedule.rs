@@ -94,8 +94,14 @@ const OFTEN: i64 = 12;
 /// What is due in the days to come, over all objects that are not suspended.
 async fn calendar(context: &Context, args: &Calendar) -> Result<()> {
     let cluster = context.cluster().await?;
-    let found =
-        select::objects(&cluster, &[], args.all_namespaces, args.selector.as_deref()).await?;
+    let found = select::objects(
+        context,
+        &cluster,
+        &[],
+        args.all_namespaces,
+        args.selector.as_deref(),
+    )
+    .await?;
     let now = context.now();
     let until = now + chrono::Duration::days(i64::from(args.days));
     let mut lines = vec![];

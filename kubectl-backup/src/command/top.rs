@@ -33,13 +33,18 @@ pub(crate) async fn run(context: &Context, args: &Top) -> Result<()> {
         chunk: 500,
         ..Query::default()
     };
+    let (rows, hidden) = read(&cluster, &query).await?;
     let mut state = State {
-        rows: read(&cluster, &query).await?,
+        rows,
         ..State::default()
     };
     if !context.ui.is_screen() {
+        context.left_out(&hidden);
         let shown = table(&state.rows, Shape::default(), context.now());
         return context.ui.table(&shown, false);
+    }
+    if let Some(error) = hidden.first() {
+        state.message = format!("left out: {}", error.message);
     }
     let (next, mut keys) = keyboard(context);
     let mut ticks = tokio::time::interval(EVERY);
@@ -50,7 +55,7 @@ pub(crate) async fn run(context: &Context, args: &Top) -> Result<()> {
             .screen(&state.frame(context.ui.height(), context.ui.color(), context.now()))?;
         tokio::select! {
             _ = ticks.tick() => match read(&cluster, &query).await {
-                Ok(rows) => state.rows = rows,
+                Ok((rows, _)) => state.rows = rows,
                 Err(error) => state.message = error.message.lines().next().unwrap_or_default().to_owned(),
             },
             key = keys.recv() => {
@@ -87,19 +92,10 @@ fn keyboard(context: &Context) -> (mpsc::Sender<()>, mpsc::Receiver<Key>) {
     (next, keys)
 }
 
-async fn read(cluster: &Cluster, query: &Query) -> Result<Vec<Row>> {
-    let (mut all, mut installed) = (vec![], false);
-    for kind in KINDS {
-        if let Some(part) = cluster.table(kind, query).await? {
-            installed = true;
-            all.extend(rows(kind, &part));
-        }
-    }
-    if installed {
-        Ok(all)
-    } else {
-        Err(cluster.none_installed(&KINDS))
-    }
+async fn read(cluster: &Cluster, query: &Query) -> Result<(Vec<Row>, Vec<Error>)> {
+    let (tables, hidden) = cluster.readable_tables(&KINDS, query).await?;
+    let rows = tables.iter().flat_map(|(kind, table)| rows(kind, table));
+    Ok((rows.collect(), hidden))
 }
 
 async fn act(

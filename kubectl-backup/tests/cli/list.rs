@@ -473,3 +473,53 @@ fn selectors_are_the_servers_business() {
     assert_eq!(seen[0].query["labelSelector"], "team in (a,b)");
     assert_eq!(seen[0].query["fieldSelector"], "metadata.name=shop");
 }
+
+/// Who may read one kind sees that, and is told what is left out.
+#[test]
+fn a_kind_that_may_not_be_read_is_left_out_and_said() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    fake.install("backups");
+    let status = json!({ "observedGeneration": 1, "runs": [{ "name": "shop-1", "trigger": "Schedule", "result": "Succeeded" }] });
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily" }),
+        status,
+    ));
+    let text = "backups.gobackup.io is forbidden: User \"alice\" cannot list resource \"backups\"";
+    fake.deny_path(
+        "/backups",
+        403,
+        super::fake::status(403, "Forbidden", text, ""),
+    );
+    for args in [
+        vec![],
+        vec!["list"],
+        vec!["list", "-o", "name"],
+        vec!["list", "--stale"],
+        vec!["runs"],
+        vec!["bundle"],
+        vec!["schedule", "calendar"],
+        vec!["top"],
+    ] {
+        let ran = config.run(&args).ok();
+        assert_eq!(
+            ran.err.lines().next(),
+            Some(format!("warning: left out: Error from server (Forbidden): {text}").as_str()),
+            "{args:?} {ran:?}"
+        );
+    }
+    let ran = config.run(&["health"]);
+    assert!(ran.out.contains("mysqlbackup/shop"), "{ran:?}");
+    assert!(ran.err.contains("left out"), "{ran:?}");
+    config.run(&["wait", "shop-1"]).ok();
+    config.run(&["logs", "run/shop-1"]).fails(
+        5,
+        "error: the pods of shop-1 are gone, and their log with them; the run succeeded",
+    );
+    // What changes all objects does not pass over some.
+    config
+        .run(&["suspend", "--all"])
+        .fails(6, &format!("Error from server (Forbidden): {text}"));
+}

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use clap::{CommandFactory, FromArgMatches};
 use crds::restore::RestorePhase;
-use futures::future::join_all;
 
 use self::words::{FILES, NO_FILES, Wanted, answer, wanted};
 use crate::cli::{Cli, CompleteWords, Connection};
@@ -116,11 +115,9 @@ async fn objects(cluster: &Cluster, runs: bool) -> Vec<(String, String)> {
     };
     let mut found: Vec<(String, String)> = vec![];
     if runs {
-        for object in cluster
-            .all_objects(&KINDS, &query)
-            .await
-            .unwrap_or_default()
-        {
+        let found_objects = cluster.readable_objects(&KINDS, &query).await;
+        let (all, _) = found_objects.unwrap_or_default();
+        for object in all {
             let schedule = object.status().schedule.unwrap_or_default().text;
             found.push((object.name(), schedule));
             for run in object.status().runs {
@@ -129,13 +126,12 @@ async fn objects(cluster: &Cluster, runs: bool) -> Vec<(String, String)> {
         }
         return found;
     }
-    let tables = join_all(KINDS.iter().map(|kind| cluster.table(kind, &query))).await;
-    let mut rows = vec![];
-    for (kind, table) in KINDS.iter().zip(tables) {
-        if let Ok(Some(table)) = table {
-            rows.extend(crate::view::list::rows(kind, &table));
-        }
-    }
+    let tables = cluster.readable_tables(&KINDS, &query).await;
+    let tables = tables.map(|(tables, _)| tables).unwrap_or_default();
+    let rows: Vec<_> = tables
+        .iter()
+        .flat_map(|(kind, table)| crate::view::list::rows(kind, table))
+        .collect();
     let bare = |name: &str| {
         name.split_once('/')
             .map_or(name, |(_, name)| name)

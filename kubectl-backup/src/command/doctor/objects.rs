@@ -23,7 +23,10 @@ pub(crate) async fn examine(
 ) -> Result<()> {
     let found = match &args.name {
         Some(name) => match Target::parse(name) {
-            Ok(target) => cluster.find(&target).await.map(|object| vec![object]),
+            Ok(target) => cluster
+                .find(&target)
+                .await
+                .map(|object| (vec![object], vec![])),
             Err(error) => Err(error),
         },
         None => {
@@ -32,16 +35,19 @@ pub(crate) async fn examine(
                 chunk: 500,
                 ..Query::default()
             };
-            cluster.all_objects(&KINDS, &query).await
+            cluster.readable_objects(&KINDS, &query).await
         }
     };
-    let found = match found {
+    let (found, hidden) = match found {
         Ok(found) => found,
         Err(error) => {
             report.failed(Verdict::Bad, "objects", &error);
             return Ok(());
         }
     };
+    for error in &hidden {
+        report.failed(Verdict::Open, "objects", error);
+    }
     for object in &found {
         secrets(cluster, object, report).await;
         let fresh = freshness::of(object, None, context.now());

@@ -32,7 +32,7 @@ pub(crate) async fn list(context: &Context, args: &List, kinds: &[&'static Kind]
         };
         let cluster = Cluster::connect(&connection, &context.env).await?;
         let query = query(&cluster, args);
-        let (mut rows, _) = gather(&cluster, kinds, &query).await?;
+        let (mut rows, _) = gather(context, &cluster, kinds, &query).await?;
         narrowed(context, &cluster, args, kinds, &query, &mut rows).await?;
         rows.iter_mut().for_each(|row| row.context.clone_from(name));
         Ok::<_, Error>(rows)

@@ -6,7 +6,6 @@ mod watch;
 use std::collections::HashSet;
 
 use crds::run::RunResult;
-use futures::future::join_all;
 use serde_json::Value;
 
 use crate::cli::{Format, List, Output};
@@ -50,7 +49,8 @@ pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
         }
         _ if args.watch => watch::objects(context, &cluster, args, &wanted.kinds, &query).await,
         output => {
-            let mut objects = cluster.all_objects(&wanted.kinds, &query).await?;
+            let (mut objects, hidden) = cluster.readable_objects(&wanted.kinds, &query).await?;
+            context.left_out(&hidden);
             objects.retain(|object| asked_for(context, args, object));
             let Output::Print(format) = output else {
                 let names: String = objects.iter().map(|o| o.full_name() + "\n").collect();
@@ -236,22 +236,19 @@ async fn named(context: &Context, cluster: &Cluster, args: &List, wanted: &Wante
     failed.map_or(Ok(()), |kind| Err(Error::silent(kind)))
 }
 
-/// Rows of the wanted kinds, and the version of each list; none if no kind is installed.
+/// Rows of the wanted kinds that may be read, and the version of each list.
 async fn gather(
+    context: &Context,
     cluster: &Cluster,
     kinds: &[&'static Kind],
     query: &Query,
 ) -> Result<(Vec<Row>, Vec<(&'static Kind, String)>)> {
-    let found = join_all(kinds.iter().map(|kind| cluster.table(kind, query))).await;
-    let (mut all, mut installed): (Vec<Row>, Vec<_>) = (vec![], vec![]);
-    for (kind, part) in kinds.iter().zip(found) {
-        if let Some(part) = part? {
-            all.extend(rows(kind, &part));
-            installed.push((*kind, part.metadata.resource_version));
-        }
-    }
-    if installed.is_empty() {
-        return Err(cluster.none_installed(kinds));
+    let (tables, hidden) = cluster.readable_tables(kinds, query).await?;
+    context.left_out(&hidden);
+    let (mut all, mut installed) = (vec![], vec![]);
+    for (kind, table) in tables {
+        all.extend(rows(kind, &table));
+        installed.push((kind, table.metadata.resource_version));
     }
     Ok((all, installed))
 }
@@ -275,7 +272,7 @@ async fn narrowed(
     rows.retain(|row| lets_through(args, row));
     if args.stale {
         // Freshness is worked out from the runs themselves, which no column holds.
-        let objects = cluster.all_objects(kinds, query).await?;
+        let (objects, _) = cluster.readable_objects(kinds, query).await?;
         let stale: HashSet<(String, String)> = objects
             .iter()
             .filter(|o| freshness::of(o, None, context.now()).is_stale())
@@ -303,7 +300,7 @@ async fn tables(
     kinds: &[&'static Kind],
     query: &Query,
 ) -> Result<()> {
-    let (mut all, installed) = gather(cluster, kinds, query).await?;
+    let (mut all, installed) = gather(context, cluster, kinds, query).await?;
     narrowed(context, cluster, args, kinds, query, &mut all).await?;
     if all.is_empty() {
         none_found(context, query.namespace.as_deref());

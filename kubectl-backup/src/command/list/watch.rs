@@ -78,7 +78,7 @@ pub(crate) async fn objects(
     query: &Query,
 ) -> Result<()> {
     // Which kinds are installed: a watch of one that is not would end at once.
-    let (_, installed) = gather(cluster, kinds, query).await?;
+    let (_, installed) = gather(context, cluster, kinds, query).await?;
     let header = std::cell::Cell::new(!args.headers.no_headers);
     let streams = installed.into_iter().map(|(kind, _)| {
         let header = &header;

@@ -124,8 +124,14 @@ async fn objects(
     args: &Runs,
 ) -> Result<(Vec<Object>, Option<Error>)> {
     if args.names.is_empty() {
-        let all =
-            select::objects(cluster, &[], args.all_namespaces, args.selector.as_deref()).await?;
+        let all = select::objects(
+            context,
+            cluster,
+            &[],
+            args.all_namespaces,
+            args.selector.as_deref(),
+        )
+        .await?;
         return Ok((all, None));
     }
     let (mut found, mut failed) = (vec![], None);
