@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::migration::import::apply::{apply, name};
 use crate::migration::import::variables::pairs;
-use crate::migration::import::{Wishes, import};
+use crate::migration::import::{ImportOptions, import};
 use crate::view::output::{list, structured};
 
 /// Imports.
@@ -29,7 +29,7 @@ pub(crate) async fn run(context: &Context, args: &Import) -> Result<()> {
     }
     let imported = import(
         &text,
-        &Wishes {
+        &ImportOptions {
             models: &args.model,
             claim: args.pvc.as_deref(),
             variables: &|name| crate::env::variable(name).or_else(|| files.get(name).cloned()),

@@ -54,14 +54,14 @@ impl Notice {
 
 /// A receiver was not told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Untold {
+pub struct Undelivered {
     /// What to warn about, free of secrets.
     pub message: String,
     /// Nothing was sent: trying again can't tell twice.
     pub unsent: bool,
 }
 
-impl From<String> for Untold {
+impl From<String> for Undelivered {
     fn from(message: String) -> Self {
         Self {
             message,
@@ -74,10 +74,10 @@ impl From<String> for Untold {
 ///
 /// # Errors
 /// It was not told, as far as is known.
-pub async fn send(receiver: &Receiver, notice: &Notice, scrub: &Scrub) -> Result<(), Untold> {
+pub async fn send(receiver: &Receiver, notice: &Notice, scrub: &Scrub) -> Result<(), Undelivered> {
     let url = receiver.url.expose_secret();
     let sent = match receiver.type_ {
-        NotificationType::Mail => mail::send(url, notice).await.map_err(Untold::from),
+        NotificationType::Mail => mail::send(url, notice).await.map_err(Undelivered::from),
         NotificationType::Ping => get(&ping::url(url, notice))
             .await
             .and_then(|(s, _)| Ok(chat::status(s)?)),
@@ -85,7 +85,7 @@ pub async fn send(receiver: &Receiver, notice: &Notice, scrub: &Scrub) -> Result
             .await
             .and_then(|(status, text)| Ok(chat::judge(type_, status, &text, scrub)?)),
     };
-    sent.map_err(|e| Untold {
+    sent.map_err(|e| Undelivered {
         message: format!(
             "the notice to {} failed: {}",
             receiver.name,
@@ -96,17 +96,17 @@ pub async fn send(receiver: &Receiver, notice: &Notice, scrub: &Scrub) -> Result
 }
 
 /// Posts JSON; gives status and answer.
-async fn post(url: &str, body: &Value) -> Result<(u16, String), Untold> {
+async fn post(url: &str, body: &Value) -> Result<(u16, String), Undelivered> {
     request(|client| client.post(url).json(body)).await
 }
 
-async fn get(url: &str) -> Result<(u16, String), Untold> {
+async fn get(url: &str) -> Result<(u16, String), Undelivered> {
     request(|client| client.get(url)).await
 }
 
 async fn request(
     make: impl Fn(&reqwest::Client) -> reqwest::RequestBuilder,
-) -> Result<(u16, String), Untold> {
+) -> Result<(u16, String), Undelivered> {
     let client = reqwest::Client::builder()
         .connect_timeout(LIMIT)
         .timeout(LIMIT)
@@ -132,7 +132,7 @@ async fn request(
             Err(e) => return Err(describe(&e).into()),
         }
     }
-    Err(Untold {
+    Err(Undelivered {
         message: last,
         unsent: true,
     })

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::clock::duration;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::notify::{self, Notice, Untold};
+use crate::notify::{self, Notice, Undelivered};
 use crate::settings::Receiver;
 use crate::store::{self, Store};
 
@@ -192,7 +192,7 @@ pub fn pass_on(context: &Context, seen: &RunNotice) -> Result<(), Failure> {
         for (receiver, result) in left.into_iter().zip(results) {
             match result {
                 Ok(()) => told += 1,
-                Err(Untold { unsent: true, .. }) if pause.is_some() => again.push(receiver),
+                Err(Undelivered { unsent: true, .. }) if pause.is_some() => again.push(receiver),
                 Err(e) => untold.push(e.message),
             }
         }

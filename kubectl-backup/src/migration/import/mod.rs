@@ -65,7 +65,7 @@ pub(crate) struct Imported {
 }
 
 /// What the caller wants.
-pub(crate) struct Wishes<'a> {
+pub(crate) struct ImportOptions<'a> {
     /// Models to import; all if empty.
     pub(crate) models: &'a [String],
     /// Volume claim of storages of type local.
@@ -78,7 +78,7 @@ pub(crate) struct Wishes<'a> {
 ///
 /// # Errors
 /// It is no gobackup.yml, a variable has no value, or a model was not found.
-pub(crate) fn import(text: &str, wishes: &Wishes<'_>) -> Result<Imported> {
+pub(crate) fn import(text: &str, wishes: &ImportOptions<'_>) -> Result<Imported> {
     let file: Value =
         serde_yaml::from_str(text).map_err(|e| Error::usage(format!("not YAML: {e}")))?;
     let mut seen = Seen::default();

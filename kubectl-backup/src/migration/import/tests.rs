@@ -31,8 +31,8 @@ fn variables(name: &str) -> Option<String> {
     }
 }
 
-fn wishes<'a>(models: &'a [String]) -> Wishes<'a> {
-    Wishes {
+fn wishes<'a>(models: &'a [String]) -> ImportOptions<'a> {
+    ImportOptions {
         models,
         claim: None,
         variables: &variables,

@@ -1,8 +1,8 @@
 //! Dumps of MySQL and MariaDB. One of a single database loads into a database of any name.
 
 use crate::database::mysql::dump_reader::{DumpReader, Summary};
-use crate::database::mysql::sql::{Found, Script, Wish};
-use crate::database::mysql::target::{DefinersWish, Plan, Target};
+use crate::database::mysql::sql::{Found, Rewrite, Script};
+use crate::database::mysql::target::{DefinersChoice, Plan, Target};
 use crate::database::restore::{Job, StoredDump};
 use crate::failure::Failure;
 use crate::settings::Source;
@@ -11,7 +11,7 @@ use crds::report::{Reason, exit};
 /// A dump on its first way through.
 struct Seen<'a> {
     dump: &'a StoredDump,
-    wish: Wish,
+    wish: Rewrite,
     script: Script,
     reader: DumpReader,
 }
@@ -21,7 +21,7 @@ struct Seen<'a> {
 /// # Errors
 /// As the module above.
 pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
-    let definers = DefinersWish {
+    let definers = DefinersChoice {
         choice: job.options.definers,
         definer: job.options.definer.clone(),
     };
@@ -32,7 +32,7 @@ pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
     }
     let mut seen: Vec<Seen<'_>> = vec![];
     for dump in job.dumps {
-        let wish = Wish {
+        let wish = Rewrite {
             rename: to.map(|to| (dump.schema.clone(), to.to_owned())),
             definers: definers.clone(),
         };
@@ -96,7 +96,7 @@ pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
 fn plan<'a>(
     job: &Job<'_>,
     dump: &'a StoredDump,
-    mut wish: Wish,
+    mut wish: Rewrite,
     (summary, found): (Summary, Result<Found, String>),
 ) -> Result<(Plan<'a>, Summary), Failure> {
     if !summary.whole {

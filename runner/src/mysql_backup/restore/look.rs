@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::context::Context;
-use crate::database::mysql::sql::{Found, Script, Wish};
+use crate::database::mysql::sql::{Found, Rewrite, Script};
 use crate::failure::Failure;
 use crate::mysql_backup::artefacts;
 use crate::mysql_backup::manifest::Manifest;
@@ -73,7 +73,7 @@ pub(super) fn look(
     context: &Context,
     store: &dyn Store,
     manifest: &Manifest,
-    wish: &Wish,
+    wish: &Rewrite,
 ) -> Result<Found, Failure> {
     let measured = Measured::new(artefacts::stored(store, manifest)?);
     let read = read(context, manifest, Box::new(measured.clone()), wish);
@@ -91,7 +91,7 @@ fn read(
     context: &Context,
     manifest: &Manifest,
     stored: Box<dyn Read + Send>,
-    wish: &Wish,
+    wish: &Rewrite,
 ) -> Result<Found, Failure> {
     let mut dump = artefacts::opened(context, manifest, stored)?;
     let mut script = Script::new(wish.clone());

@@ -16,8 +16,8 @@ use crds::report::Reason;
 use crds::run::Artefact;
 
 use crate::context::Context;
-use crate::database::mysql::sql::Wish;
-use crate::database::mysql::target::{DefinersWish, Plan, Target};
+use crate::database::mysql::sql::Rewrite;
+use crate::database::mysql::target::{DefinersChoice, Plan, Target};
 use crate::failure::Failure;
 use crate::mysql_backup::artefacts;
 use crate::mysql_backup::manifest::Manifest;
@@ -29,7 +29,7 @@ use crate::mysql_backup::manifest::Manifest;
 pub fn run(context: &Context) -> Result<(), Failure> {
     let options = context.settings.restore()?;
     let source = context.settings.source()?;
-    let definers = DefinersWish {
+    let definers = DefinersChoice {
         choice: options.definers,
         definer: options.definer,
     };
@@ -43,7 +43,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
         ([from], Some(to)) if from != to => Some((from.clone(), to.clone())),
         _ => None,
     };
-    let wish = Wish { rename, definers };
+    let wish = Rewrite { rename, definers };
     let found = look::look(context, store.as_ref(), &manifest, &wish)?;
     let target = Target::connect(context, source)?;
     let plan = Plan {

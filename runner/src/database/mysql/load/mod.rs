@@ -12,15 +12,15 @@ use sha2::{Digest, Sha256};
 use crate::context::Context;
 use crate::database::mysql::dump_reader::{DumpReader, Summary};
 use crate::database::mysql::source::Client;
-use crate::database::mysql::sql::{Script, Wish};
+use crate::database::mysql::sql::{Rewrite, Script};
 use crate::failure::Failure;
 use crate::process::Ended;
 use crate::report::Ticker;
 use crate::stream::checksum::hex;
 
-mod heard;
+mod output;
 
-pub use heard::{Heard, Told};
+pub use output::{LoadOutput, TableOutput};
 
 const BUFFER: usize = 256 * 1024;
 
@@ -33,7 +33,7 @@ pub struct Loaded {
     /// How the client ended.
     pub ended: Ended,
     /// What the server said of it.
-    pub heard: Heard,
+    pub heard: LoadOutput,
 }
 
 /// Feeds `dump` to the client, changed as `script` says; without one nothing is renamed. A client
@@ -55,11 +55,11 @@ pub fn load(
             "the client has no input or output",
         ));
     };
-    let listener = std::thread::spawn(move || Heard::listen(output));
+    let listener = std::thread::spawn(move || LoadOutput::listen(output));
     let _ticker = Ticker::start(Arc::clone(&context.reporter), || {});
     let mut hash = Sha256::new();
     let mut reader = DumpReader::default();
-    let script = script.unwrap_or_else(|| Script::new(Wish::default()));
+    let script = script.unwrap_or_else(|| Script::new(Rewrite::default()));
     let mut script = script.with_marks();
     let (mut buffer, mut out) = (vec![0; BUFFER], Vec::with_capacity(2 * BUFFER));
     let mut open = true;

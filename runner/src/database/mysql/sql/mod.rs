@@ -10,7 +10,7 @@ mod tests;
 mod tokens;
 
 pub use finds::{Found, Right};
-pub use rules::{Definers, Wish};
+pub use rules::{Definers, Rewrite};
 pub use script::Script;
 
 /// What the client prints where a table begins, before its number.

@@ -21,7 +21,7 @@ pub enum Definers {
 
 /// What is changed in a dump on its way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct Rewrite {
     /// The one database's name in the dump, and the one it gets.
     pub rename: Option<(String, String)>,
     /// The definers.
@@ -75,7 +75,7 @@ type Edit = (Range<usize>, Vec<u8>);
 /// The rules, and what they have seen.
 #[derive(Default)]
 pub(super) struct Rules {
-    wish: Wish,
+    wish: Rewrite,
     modes: Modes,
     saved: HashMap<String, Modes>,
     /// The database at hand, as the dump names it.
@@ -97,7 +97,7 @@ struct Head<'a> {
 }
 
 impl Rules {
-    pub(super) fn new(wish: Wish) -> Self {
+    pub(super) fn new(wish: Rewrite) -> Self {
         Self {
             wish,
             ..Self::default()

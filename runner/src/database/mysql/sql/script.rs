@@ -1,7 +1,7 @@
 //! Splits a dump into statements, with the rules of the SQL client: `DELIMITER`, quotes, comments.
 
 use crate::database::mysql::sql::finds::Found;
-use crate::database::mysql::sql::rules::{Rules, Wish};
+use crate::database::mysql::sql::rules::{Rewrite, Rules};
 use crate::database::mysql::sql::tokens::{dashes, executable, of_word};
 use crate::database::mysql::sql::{MARK, OTHER};
 
@@ -51,7 +51,7 @@ pub struct Script {
 
 impl Script {
     /// A reader that changes what it reads as is wished.
-    pub fn new(wish: Wish) -> Self {
+    pub fn new(wish: Rewrite) -> Self {
         Self {
             rules: Rules::new(wish),
             input: vec![],
@@ -72,7 +72,7 @@ impl Script {
     }
 
     /// The same with what a first reading found.
-    pub fn knowing(wish: Wish, found: &Found) -> Self {
+    pub fn knowing(wish: Rewrite, found: &Found) -> Self {
         let mut script = Self::new(wish);
         script.rules.know(found);
         script

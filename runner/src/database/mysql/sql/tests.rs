@@ -8,15 +8,15 @@ use crate::database::mysql::sql::*;
 const MYSQL: &str = include_str!("fixtures/mysql.sql");
 const MARIADB: &str = include_str!("fixtures/mariadb.sql");
 
-fn renamed(from: &str, to: &str) -> Wish {
-    Wish {
+fn renamed(from: &str, to: &str) -> Rewrite {
+    Rewrite {
         rename: Some((from.to_owned(), to.to_owned())),
-        ..Wish::default()
+        ..Rewrite::default()
     }
 }
 
 /// What is sent, and what is found.
-fn read(text: &str, wish: &Wish, size: usize) -> (String, Found) {
+fn read(text: &str, wish: &Rewrite, size: usize) -> (String, Found) {
     let first = {
         let mut script = Script::new(wish.clone());
         script.feed(text.as_bytes(), &mut vec![]);
@@ -32,7 +32,7 @@ fn read(text: &str, wish: &Wish, size: usize) -> (String, Found) {
     (String::from_utf8(out).unwrap(), first)
 }
 
-fn sent(text: &str, wish: &Wish) -> String {
+fn sent(text: &str, wish: &Rewrite) -> String {
     read(text, wish, usize::MAX >> 1).0
 }
 
@@ -54,7 +54,7 @@ fn changes(before: &str, after: &str) -> Vec<String> {
 #[test]
 fn l3_gtids_and_locks_are_left_out_and_nothing_else() {
     assert_eq!(
-        changes(MYSQL, &sent(MYSQL, &Wish::default())),
+        changes(MYSQL, &sent(MYSQL, &Rewrite::default())),
         [
             "- /*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='NO_AUTO_VALUE_ON_ZERO' */;",
             "- SET @MYSQLDUMP_TEMP_LOG_BIN = @@SESSION.SQL_LOG_BIN;",
@@ -76,7 +76,7 @@ fn l3_gtids_and_locks_are_left_out_and_nothing_else() {
         "START SLAVE;",
         "/*!80000 SET SESSION sql_log_bin=0 */;",
     ] {
-        let (text, found) = read(&format!("{said}\nSELECT 1;\n"), &Wish::default(), 7);
+        let (text, found) = read(&format!("{said}\nSELECT 1;\n"), &Rewrite::default(), 7);
         assert_eq!(text.trim(), "SELECT 1;", "{said}");
         assert_eq!(found.left_out.len(), 1, "{said}");
     }
@@ -85,7 +85,7 @@ fn l3_gtids_and_locks_are_left_out_and_nothing_else() {
 #[test]
 fn what_a_dump_holds_is_found() {
     for (text, version) in [(MYSQL, "mysql"), (MARIADB, "mariadb")] {
-        let found = read(text, &Wish::default(), 999).1;
+        let found = read(text, &Rewrite::default(), 999).1;
         assert_eq!(found.databases, ["shop2"], "{version}");
         let tables: Vec<&str> = found.tables.iter().map(|(_, t)| t.as_str()).collect();
         assert_eq!(tables, ["a b", "ref2"], "{version}");
@@ -235,7 +235,7 @@ fn l4_what_can_not_be_renamed_is_named() {
         let found = read(text, &renamed("shop", "new"), 5).1;
         assert_eq!(found.refusals, [name], "{text}");
         // Under its own name it is loaded as it is.
-        assert_eq!(read(text, &Wish::default(), 5).1.refusals, [""; 0]);
+        assert_eq!(read(text, &Rewrite::default(), 5).1.refusals, [""; 0]);
     }
     let found = read("CREATE FUNCTION f() RETURNS int RETURN (select count(*) from information_schema.tables where table_schema = 'shop');", &renamed("shop", "new"), 9).1;
     assert_eq!(
@@ -246,17 +246,17 @@ fn l4_what_can_not_be_renamed_is_named() {
 
 #[test]
 fn l6_definers_are_left_out_or_replaced() {
-    let wish = Wish {
+    let wish = Rewrite {
         definers: Definers::Drop,
-        ..Wish::default()
+        ..Rewrite::default()
     };
     for text in [MYSQL, MARIADB] {
         let after = sent(text, &wish);
         assert!(!after.contains("DEFINER=") && after.contains("SQL SECURITY DEFINER"));
     }
-    let wish = Wish {
+    let wish = Rewrite {
         definers: Definers::To("`app`@`10.%`".to_owned()),
-        ..Wish::default()
+        ..Rewrite::default()
     };
     for text in [MYSQL, MARIADB] {
         let after = sent(text, &wish);
@@ -289,7 +289,7 @@ fn l6_definers_are_left_out_or_replaced() {
 fn l7_names_may_hold_anything() {
     let text = "CREATE TABLE `a\nb` (x int);\nINSERT INTO `a\nb` VALUES\n(1,'a\n;'),(2,'\\';');\nCREATE TABLE `;--``'/*` (x int);\nINSERT INTO `;--``'/*` VALUES (1);\nUNLOCK TABLES;\n";
     for size in 1..40 {
-        let (after, found) = read(text, &Wish::default(), size);
+        let (after, found) = read(text, &Rewrite::default(), size);
         assert_eq!(after.trim_end(), text.replace("\nUNLOCK TABLES;\n", ""));
         let tables: Vec<&str> = found.tables.iter().map(|(_, t)| t.as_str()).collect();
         assert_eq!(tables, ["a\nb", ";--`'/*"]);
@@ -301,21 +301,21 @@ fn rows_may_hold_anything() {
     let rows = "INSERT INTO `t` VALUES\n(1,'LOCK TABLES `x` WRITE;\n\\';\nUNLOCK TABLES;\n'),(-2,--3,_binary 'x\\\\'),\n(0x27,\"a;b\",/* ; */ 4);\n";
     let text = format!("{rows}UNLOCK TABLES;\n{rows}");
     for size in 1..60 {
-        let (after, _) = read(&text, &Wish::default(), size);
+        let (after, _) = read(&text, &Rewrite::default(), size);
         assert_eq!(after, format!("{rows}\n{rows}"), "{size}");
     }
     // Without backslash escapes a backslash closes nothing.
     let text =
         "SET sql_mode='NO_BACKSLASH_ESCAPES';\nINSERT INTO t VALUES ('\\');\nUNLOCK TABLES;\n";
     assert_eq!(
-        sent(text, &Wish::default()).trim_end(),
+        sent(text, &Rewrite::default()).trim_end(),
         text.replace("\nUNLOCK TABLES;\n", "")
     );
 }
 
 #[test]
 fn a_statement_without_end_is_no_dump() {
-    let mut script = Script::new(Wish::default());
+    let mut script = Script::new(Rewrite::default());
     script.feed(
         "CREATE TABLE t (a int".repeat(1 << 20).as_bytes(),
         &mut vec![],
@@ -328,7 +328,7 @@ proptest! {
     #[test]
     fn pieces_make_no_difference(size in 1usize..300, which in 0usize..2) {
         let text = [MYSQL, MARIADB][which];
-        for wish in [Wish::default(), renamed("shop2", "x")] {
+        for wish in [Rewrite::default(), renamed("shop2", "x")] {
             prop_assert_eq!(read(text, &wish, size).0, sent(text, &wish));
         }
     }

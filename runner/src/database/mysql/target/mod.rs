@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::database::mysql::connect::{self, Connection};
 use crate::database::mysql::load;
 use crate::database::mysql::source::{self, Flavour};
-use crate::database::mysql::sql::{Definers, Found, Script, Wish};
+use crate::database::mysql::sql::{Definers, Found, Rewrite, Script};
 use crate::database::server_identity::ServerIdentity;
 use crate::failure::Failure;
 use crate::settings::Source;
@@ -27,7 +27,7 @@ pub(crate) struct Plan<'a> {
     /// What it holds.
     pub(crate) found: Found,
     /// What is changed on its way.
-    pub(crate) wish: Wish,
+    pub(crate) wish: Rewrite,
     /// The databases it fills, by the names they get.
     pub(crate) names: Vec<String>,
     /// It names no database: the client is told one.
@@ -62,14 +62,14 @@ impl Plan<'_> {
 
 /// What a restore does with definers, as it was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DefinersWish {
+pub(crate) struct DefinersChoice {
     /// The choice; none is [`Choice::Keep`] where the server allows it.
     pub(crate) choice: Option<Choice>,
     /// `user@host` of [`Choice::To`].
     pub(crate) definer: Option<String>,
 }
 
-impl DefinersWish {
+impl DefinersChoice {
     /// What is done with them.
     ///
     /// # Errors
@@ -491,7 +491,7 @@ impl<'a> Target<'a> {
 
     /// The server took every row as it was. Where it warned, the rows are read again and compared.
     fn unchanged(&self, plan: &Plan<'_>, loaded: &load::Loaded) -> Result<(), Failure> {
-        let mut told: Vec<(usize, &load::Told)> = vec![];
+        let mut told: Vec<(usize, &load::TableOutput)> = vec![];
         for (number, of) in &loaded.heard.told {
             let name = plan.table(*number);
             let name = name.map_or("a definition".to_owned(), |(d, t)| format!("{d}.{t}"));
@@ -547,7 +547,7 @@ impl<'a> Target<'a> {
 }
 
 /// Where the load stopped.
-fn stopped(plan: &Plan<'_>, heard: &load::Heard) -> String {
+fn stopped(plan: &Plan<'_>, heard: &load::LoadOutput) -> String {
     match plan.table(heard.last) {
         Some((database, table)) => format!(
             "the load stopped in table {database}.{table}, {} of {}; ",

@@ -24,7 +24,7 @@ const NO_NEWS: [u32; 15] = [
 
 /// What it said of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct TableOutput {
     /// Of its rows: values it changed, rows it did not take.
     pub rows: Vec<String>,
     /// Of its definition.
@@ -33,14 +33,14 @@ pub struct Told {
 
 /// What it said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct LoadOutput {
     /// Number of the table that was loaded last, from 1; 0 for other things.
     pub last: usize,
     /// By the number of the table.
-    pub told: BTreeMap<usize, Told>,
+    pub told: BTreeMap<usize, TableOutput>,
 }
 
-impl Heard {
+impl LoadOutput {
     /// Reads all that the client prints.
     pub(super) fn listen(output: impl Read) -> Self {
         let mut heard = Self::default();
@@ -97,10 +97,10 @@ mod tests {
     fn l5_warnings_belong_to_the_table_at_hand_and_quote_no_row() {
         // As MySQL 9.7 and MariaDB 10.11 print them.
         let text = "@@table 1\nNote (Code 1051): Unknown table 'ww.t'\n@@table 2\nWarning (Code 1264): Out of range value for column 'd' at row 1\nWarning (Code 1366): Incorrect string value: 'S3cr3t' for column `ww`.`t`.`c` at row 2\n@@table 0\nWarning (Code 1681): old\nWarning (Code 1266): Using storage engine InnoDB for table 't'\n";
-        let heard = Heard::listen(text.as_bytes());
+        let heard = LoadOutput::listen(text.as_bytes());
         assert_eq!(heard.last, 0);
         let told = |n: usize| heard.told.get(&n).cloned().unwrap_or_default();
-        assert_eq!(told(1), Told::default());
+        assert_eq!(told(1), TableOutput::default());
         assert_eq!(
             told(2).rows,
             [
