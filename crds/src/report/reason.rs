@@ -18,7 +18,7 @@ macro_rules! reasons {
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
 
             /// The text in reports, conditions and messages.
-            pub fn as_str(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self {
                     $( Self::$name => stringify!($name), )+
                 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crds::report::Reason;
 use crds::restore::{RestorePhase, RestoreSpec};
 use serde_json::json;
 
@@ -125,8 +126,8 @@ async fn checked(
     let status = wait_for_restore(context, cluster, &check, false, timeout).await?;
     if status.phase != Some(RestorePhase::Succeeded) {
         let error = failure(context, &check, &status);
-        return Err(match status.reason.as_str() {
-            "TargetNotEmpty" | "TargetIsSource" => error.hint(
+        return Err(match Reason::parse(&status.reason) {
+            Some(Reason::TargetNotEmpty | Reason::TargetIsSource) => error.hint(
                 "restore elsewhere with --to and --database, or --to-volume, or add --overwrite",
             ),
             _ => error,

@@ -1,6 +1,7 @@
 //! The one piece of advice `describe` ends with: the next command to type.
 
 use crds::condition;
+use crds::report::Reason;
 use crds::run::{Run, RunResult};
 use crds::{ScheduleStatus, condition::reason};
 
@@ -59,13 +60,22 @@ pub(crate) fn advice(facts: Facts<'_>, status: &ScheduleStatus) -> Option<String
 
 fn failed(run: &Run, object: &str) -> String {
     let again = format!("kubectl backup run-now {object} --wait");
-    match run.reason.as_str() {
-        "AccessDenied" => format!("correct user or password in the Secret, then: {again}"),
-        "UnknownHost" | "ConnectionRefused" | "ConnectFailed" | "Unreachable" => {
-            format!("check the database's host and port, then: {again}")
+    match (Reason::parse(&run.reason), run.reason.as_str()) {
+        (Some(Reason::AccessDenied), _) => {
+            format!("correct user or password in the Secret, then: {again}")
         }
-        "NoSpace" | "DiskFull" => format!("make room in the store, then: {again}"),
-        "Cancelled" | "Replaced" => again,
+        (
+            Some(
+                Reason::UnknownHost
+                | Reason::HostNotFound
+                | Reason::ConnectionRefused
+                | Reason::ConnectionFailed
+                | Reason::ConnectTimeout,
+            ),
+            _,
+        ) => format!("check the database's host and port, then: {again}"),
+        (Some(Reason::NoSpace), _) => format!("make room in the store, then: {again}"),
+        (_, "Cancelled" | "Replaced") => again,
         _ => format!("kubectl backup logs {}", run.name),
     }
 }

@@ -1,6 +1,7 @@
 //! `describe restore/NAME`: what goes where, how far it is, and what stands behind it.
 
 use chrono::{DateTime, Utc};
+use crds::report::Reason;
 use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus};
 use crds::secret;
 use crds::time::from_k8s;
@@ -151,12 +152,14 @@ fn to(spec: &RestoreSpec) -> String {
 /// One piece of advice, if there is something to do.
 fn hint(inputs: &Inputs) -> Option<String> {
     let (name, status) = (&inputs.name.0, &inputs.status);
-    match (status.phase, status.reason.as_str()) {
+    match (status.phase, Reason::parse(&status.reason)) {
         (None, _) => Some("kubectl backup doctor".to_owned()),
-        (Some(RestorePhase::Failed), "TargetNotEmpty" | "TargetIsSource") => Some(
-            "restore elsewhere with --to and --database, or --to-volume, or add --overwrite"
-                .to_owned(),
-        ),
+        (Some(RestorePhase::Failed), Some(Reason::TargetNotEmpty | Reason::TargetIsSource)) => {
+            Some(
+                "restore elsewhere with --to and --database, or --to-volume, or add --overwrite"
+                    .to_owned(),
+            )
+        }
         (Some(RestorePhase::Failed), _) => Some(format!("kubectl backup logs restore/{name}")),
         (Some(RestorePhase::Running), _) => {
             Some(format!("kubectl backup wait restore/{name} --follow"))

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Duration, Utc};
 use crds::condition::reason::EXIT_STATUS_ONLY;
-use crds::report::{Report, clean, exit};
+use crds::report::{Reason, Report, clean, exit};
 use crds::run::{MAX_MESSAGE, Run, RunResult};
 use crds::time::{parse_rfc3339, to_k8s};
 
@@ -124,7 +124,11 @@ pub(crate) fn newest_end<'a>(pods: &[&'a PodDigest]) -> Option<&'a Ended> {
 /// The runner's own word.
 fn reported(report: &Report, at: DateTime<Utc>) -> Closing {
     let good = report.good == Some(true);
-    let otherwise = if good { "Completed" } else { "Failed" };
+    let otherwise = if good {
+        Reason::Completed.as_str()
+    } else {
+        "Failed"
+    };
     Closing {
         result: if good {
             RunResult::Succeeded
@@ -171,7 +175,7 @@ fn made(
     let trouble = pods.iter().rev().find_map(|p| p.trouble.as_ref());
     let (reason, message) = match (reason, ended, trouble) {
         ("DeadlineExceeded", ..) => (
-            "Timeout".to_owned(),
+            Reason::Timeout.as_str().to_owned(),
             format!(
                 "the Job's activeDeadlineSeconds ran out ({message}); raise TIMEOUT or activeDeadlineSeconds, or back up less at a time"
             ),
@@ -214,13 +218,13 @@ pub(super) fn from_exit(end: &Ended) -> (String, String) {
             ),
         ),
         (_, 143) => (
-            "Terminated".into(),
+            Reason::Terminated.as_str().into(),
             format!(
                 "the container was asked to stop (status 143){said}; the pod was deleted or its node drained"
             ),
         ),
         (_, exit::SETTINGS) => (
-            "InvalidSettings".into(),
+            Reason::InvalidSettings.as_str().into(),
             format!("the container ended with status 2{said}"),
         ),
         ("" | "Error" | "Completed", _) => (

@@ -1,7 +1,7 @@
 //! Runs and their Jobs: which belongs to which, and how each ended.
 
 use chrono::{DateTime, Duration, Utc};
-use crds::report::{Report, clean};
+use crds::report::{Reason, Report, clean};
 use crds::request::Action;
 use crds::run::{MAX_MESSAGE, PENDING, Run, RunResult, Trigger};
 use crds::time::{from_k8s, plus_seconds, to_k8s};
@@ -263,7 +263,7 @@ fn vanished(draft: &mut Draft<'_>, index: usize, pods: &[&PodDigest]) {
     }
     let good = report.as_ref().is_some_and(|r| r.good == Some(true));
     let (reason, message) = match (intended(run), report) {
-        (_, Some(report)) if good => (outcome::named(&report.reason, "Completed"), report.message),
+        (_, Some(report)) if good => (outcome::named(&report.reason, Reason::Completed.as_str()), report.message),
         (Some(intended), _) => intended,
         (None, _) if run.phase.as_deref() == Some(PENDING) => (
             run.reason.clone(),

@@ -11,7 +11,7 @@ use crds::condition::{self, reason};
 use crds::gobackup::destination;
 use crds::names;
 use crds::plan::{Credential, Storage};
-use crds::report::clean;
+use crds::report::{Reason, clean};
 use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus, from_archive, kind_of};
 use crds::run::{MAX_MESSAGE, Run, RunResult};
 use crds::time::{parse_rfc3339, plus_seconds, to_k8s};
@@ -30,7 +30,7 @@ const RECHECK: Duration = Duration::seconds(20);
 /// The Job and its log stay for so long after its end.
 const KEPT: Duration = Duration::hours(24);
 /// Reason of good ends.
-const RESTORED: &str = "Restored";
+const RESTORED: &str = Reason::Restored.as_str();
 
 /// What is to be done, as comparable data.
 #[derive(Clone, Debug, PartialEq)]
@@ -509,7 +509,11 @@ fn end(
         );
     }
     plan.wake = Some(now + Duration::seconds(1));
-    let name = if good { RESTORED } else { "RestoreFailed" };
+    let name = if good {
+        RESTORED
+    } else {
+        Reason::RestoreFailed.as_str()
+    };
     let note = if good {
         message
     } else {
