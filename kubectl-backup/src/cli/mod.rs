@@ -78,7 +78,6 @@ pub(crate) use wait::Wait;
     name = "kubectl-backup",
     bin_name = "kubectl backup",
     version = crds::VERSION,
-    disable_version_flag = true,
     subcommand_required = false,
     arg_required_else_help = false,
     max_term_width = 100

@@ -43,7 +43,8 @@ Commands:
   help        Print this message or the help of the given subcommand(s)
 
 Options:
-  -h, --help  Print help (see more with '--help')
+  -h, --help     Print help (see more with '--help')
+  -V, --version  Print version
 
 Flags of every verb:
   -y, --yes  Answer every question with yes
@@ -102,4 +103,12 @@ fn versions_of_both_sides() {
         serde_json::from_str(&config.run(&["version", "--client", "-o", "json"]).ok().out).unwrap();
     assert_eq!(json["clientVersion"], env!("CARGO_PKG_VERSION"));
     assert_eq!(json.get("serverVersion"), None);
+}
+
+#[test]
+fn the_version_as_a_flag() {
+    for flag in ["--version", "-V"] {
+        let ran = Ran::of(bare().arg(flag).output().unwrap()).ok();
+        assert_eq!(ran.out, format!("kubectl-backup {}\n", crds::VERSION));
+    }
 }
