@@ -13,6 +13,7 @@ use crds::parts::CompressionType;
 use crds::report::{Reason, exit};
 use sha2::{Digest, Sha256};
 
+use crate::artefact::Verdicts;
 use crate::backup;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -159,7 +160,7 @@ fn artefact(context: &Context, send: &Wanted, out: &mut impl Write) -> Result<()
 /// The dump of a MysqlBackup.
 fn dump<'a>(context: &'a Context, send: &Wanted) -> Result<(Header, Open<'a>), Failure> {
     let store = context.open_store()?;
-    let manifest = artefacts::choose(context, store.as_ref(), &send.choice)?;
+    let manifest = artefacts::choose(context, store.as_ref(), &send.choice, Verdicts::Heed)?;
     let (header, raw) = (header(&manifest, send), send.raw);
     let open: Open<'a> = Box::new(move || {
         if !raw {

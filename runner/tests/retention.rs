@@ -524,6 +524,20 @@ fn h2_what_a_verification_found_decides_for_a_mysql_backup() {
     done.assert_failed(5, "ReadBackDiffers", &[]);
     let failed = format!("{}.verify-failed", keys[1]);
     assert!(runner.files().contains(&failed), "{:?}", runner.files());
+    // Who asks for the newest gets the newest that is whole, and hears of the other.
+    let newest_sent = |runner: &Runner| {
+        let words = ["download", "send", "--head"];
+        let output = runner.command().args(words).output().unwrap();
+        let header: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (header["key"].as_str().unwrap().to_owned(), said)
+    };
+    let (sent, said) = newest_sent(&runner);
+    assert_eq!(sent, first);
+    assert!(
+        said.contains(&keys[1]) && said.contains("passed over"),
+        "{said}"
+    );
     let (runner, done) = prune(runner, json!({"retention": {"keepLast": 0}}));
     done.assert_good();
     assert!(stored(&runner).contains(&first));
@@ -532,6 +546,7 @@ fn h2_what_a_verification_found_decides_for_a_mysql_backup() {
     let (runner, done) = act(runner, "Checksum");
     done.assert_good();
     assert!(!runner.files().contains(&failed));
+    assert_eq!(newest_sent(&runner).0, keys[1]);
     // What is said of another artefact's bytes is not said of these.
     let text = std::fs::read_to_string(&beside).unwrap();
     let sha = runner.manifest(&first)["storedSha256"]
@@ -572,6 +587,20 @@ fn h2_what_a_verification_found_decides_for_a_backup() {
         assert_eq!(kept.len(), 2, "{kept:?}");
         assert_eq!(kept[0].file_name(), first.file_name());
     }
+    // The newest fails a verification on one storage: the other's is taken, and that is told.
+    let newest = archives(&backup.disk()).remove(1);
+    let whole = std::fs::read(&newest).unwrap();
+    let mut bytes = whole.clone();
+    bytes[20] ^= 1;
+    std::fs::write(&newest, bytes).unwrap();
+    let done = backup.act("nightly-verify-2", "Verify", json!({}));
+    done.assert_failed(5, "ReadBackDiffers", &[]);
+    let (code, _, sent, said) = backup.download(&["--raw"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        sent.starts_with(&whole) && said.contains("passed over"),
+        "{said}"
+    );
     backup
         .act("nightly-prune-1", "Prune", json!({"all": true}))
         .assert_good();

@@ -6,7 +6,7 @@ use std::io::Read;
 use crds::report::{EndpointKind, Reason};
 use crds::run::Artefact;
 
-use crate::artefact::{self, differs, report_listed, report_verified};
+use crate::artefact::{self, Verdicts, differs, report_listed, report_verified};
 use crate::backup::found::{Found, choose, identity, listed, whole_reader};
 use crate::backup::open::{self, Closed};
 use crate::backup::record::{self, Record};
@@ -68,16 +68,17 @@ fn list_one(context: &Context, target: &Target) -> Result<Vec<(String, Artefact)
     let store = target.store.as_ref();
     let mut listings = retention::Listings::new(store);
     let mut found = vec![];
-    for (at, facts) in retention::list(context, store, &target.path)? {
-        if !listings.have(&facts)? {
+    for available in retention::list(context, store, &target.path)? {
+        if !listings.have(&available.facts)? {
             continue;
         }
-        let Some(record) = retention::record(store, &at)? else {
+        let Some(record) = retention::record(store, &available.manifest)? else {
             continue;
         };
         let f = Found {
             on: target.holds(&record.key),
             record,
+            failed: available.failed,
         };
         tracing::info!(
             event = "artefact",
@@ -106,7 +107,7 @@ pub(crate) fn verify(context: &Context, backup: &BackupSettings) -> Result<(), F
     let restore = options.mode.as_deref() == Some("Restore");
     let (targets, lost) = targets(context, backup)?;
     context.reporter.phase("ReadingBack");
-    let meant = choose(context, &targets, &options.choice)?;
+    let meant = choose(context, &targets, &options.choice, Verdicts::Ignore)?;
     context
         .reporter
         .update(|r| r.artefacts = meant.iter().map(listed).collect());

@@ -8,6 +8,7 @@ use crds::download::Header;
 use crds::report::{Reason, exit};
 use sha2::{Digest, Sha256};
 
+use crate::artefact::{Verdicts, tell_failed};
 use crate::backup::found::{self, Found};
 use crate::backup::open::{self, Closed};
 use crate::backup::storages;
@@ -37,12 +38,16 @@ pub(crate) fn choose(
     let mut best: Option<Found> = None;
     let mut absent = None;
     for target in &targets {
-        match found::choose(context, std::slice::from_ref(target), choice) {
+        match found::choose(
+            context,
+            std::slice::from_ref(target),
+            choice,
+            Verdicts::Heed,
+        ) {
             Ok(found) => {
-                let newer = |f: &Found| {
-                    let best = best.as_ref().map(|b| &b.record.started_at);
-                    best.is_none_or(|best| f.record.started_at > *best)
-                };
+                // One that failed on this storage may be whole on another.
+                let rank = |f: &Found| (!f.failed, f.record.started_at.clone());
+                let newer = |f: &Found| best.as_ref().is_none_or(|b| rank(f) > rank(b));
                 best = found.into_iter().find(newer).or(best);
             }
             Err(e) if e.reason == Reason::ArtefactNotFound => {
@@ -59,6 +64,9 @@ pub(crate) fn choose(
     };
     for e in lost {
         context.reporter.warn(&e.message);
+    }
+    if best.failed {
+        tell_failed(&context.reporter, &best.record.key);
     }
     Ok(best)
 }

@@ -5,13 +5,12 @@ use std::io::Read;
 
 use crds::run::Artefact;
 
-use crate::artefact::Meant;
+use crate::artefact::{Meant, Verdicts};
 use crate::backup::record::Record;
 use crate::backup::retention;
 use crate::backup::target::{Delivered, Target};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::retention::Facts;
 use crate::settings::options::Choice;
 
 /// An archive of this Backup and the storage it is on.
@@ -20,6 +19,8 @@ pub(crate) struct Found {
     pub(crate) on: Delivered,
     /// What was said of it when it was stored.
     pub(crate) record: Record,
+    /// A verification of it on this storage failed.
+    pub(crate) failed: bool,
 }
 
 /// As a list has it.
@@ -41,20 +42,23 @@ pub(crate) fn choose(
     context: &Context,
     targets: &[Target],
     choice: &Choice,
+    verdicts: Verdicts,
 ) -> Result<Vec<Found>, Failure> {
     let wanted = Meant::new(choice)?;
     let mut meant = vec![];
     for target in targets {
         let store = target.store.as_ref();
-        let found = retention::list(context, store, &target.path)?;
-        let fits = |(_, facts): &(String, Facts)| wanted.fits(facts);
-        if let Some((at, _)) = found.into_iter().rev().find(fits) {
-            let record = retention::record(store, &at)?;
-            meant.extend(record.map(|record| Found {
-                on: target.holds(&record.key),
-                record,
-            }));
-        }
+        let all = retention::list(context, store, &target.path)?;
+        let Some(chosen) = wanted.among(&all, verdicts) else {
+            continue;
+        };
+        chosen.tell(&context.reporter, &format!("storage {}: ", target.name));
+        let record = retention::record(store, &chosen.stored.manifest)?;
+        meant.extend(record.map(|record| Found {
+            on: target.holds(&record.key),
+            record,
+            failed: chosen.stored.failed,
+        }));
     }
     // Of «the newest» only storages count that have it.
     let newest = meant

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crds::parts::Retention;
 
+use crate::artefact::KnownArtefact;
 use crate::backup::record::{self, OldEntry, Record, SCHEMA};
 use crate::backup::target::Delivered;
 use crate::context::Context;
@@ -101,16 +102,26 @@ pub(crate) fn list(
     context: &Context,
     store: &dyn Store,
     path: &str,
-) -> Result<Vec<(String, Facts)>, Failure> {
+) -> Result<Vec<KnownArtefact>, Failure> {
     let directory = record::directory(context, path);
     let entries = store.list(&directory)?;
     let mut index = Index::open(store, &directory, SCHEMA);
-    let mut found: Vec<_> = records(context, &entries, &mut index)?
-        .into_iter()
-        .map(|(at, known)| (at, known.facts))
-        .collect();
+    let by_key = retention::by_key(&entries);
+    let mut found = vec![];
+    for (manifest, known) in records(context, &entries, &mut index)? {
+        let facts = known.facts;
+        let sha256 = &facts.stored_sha256;
+        found.push(KnownArtefact {
+            failed: retention::has_failed(&mut index, &by_key, &manifest, sha256)?,
+            manifest,
+            facts,
+            // Others' are left out.
+            owner: Owner::This,
+        });
+    }
     let now = context.clock.now();
-    found.sort_by_cached_key(|(_, f)| {
+    found.sort_by_cached_key(|known| {
+        let f = &known.facts;
         let time = moment(f.slot.as_deref(), &f.started_at, now);
         (time, f.key.clone())
     });

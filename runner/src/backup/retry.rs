@@ -44,6 +44,7 @@ pub(crate) fn find(context: &Context, targets: Vec<Target>) -> Result<Before, Ve
                     ..target.holds(&record.key)
                 },
                 record,
+                failed: false,
             }),
             None => lacking.push(target),
         }
@@ -58,11 +59,11 @@ pub(crate) fn find(context: &Context, targets: Vec<Target>) -> Result<Before, Ve
 fn on(context: &Context, target: &Target) -> Result<Option<Record>, Failure> {
     let store = target.store.as_ref();
     let run = &context.settings.identity.run;
-    for (at, facts) in retention::list(context, store, &target.path)? {
-        if facts.run != *run {
+    for available in retention::list(context, store, &target.path)? {
+        if available.facts.run != *run {
             continue;
         }
-        let Some(record) = retention::record(store, &at)? else {
+        let Some(record) = retention::record(store, &available.manifest)? else {
             continue;
         };
         if record::is_whole(store, &record)? {

@@ -2,7 +2,7 @@
 
 use crds::run::Artefact;
 
-use crate::artefact;
+use crate::artefact::{self, Verdicts};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::mysql_backup::manifest::{self, Manifest};
@@ -20,10 +20,9 @@ pub fn list(context: &Context) -> Result<(), Failure> {
     let identity = &context.settings.identity;
     let found = dumps::list(store.as_ref(), identity, context.clock.now().into())?;
     let mut artefacts = vec![];
-    for dump in &found {
+    for available in &found {
         context.check()?;
-        let key = Manifest::key_of(&dump.known.facts.key);
-        let Some(m) = manifest::read(store.as_ref(), &key)? else {
+        let Some(m) = manifest::read(store.as_ref(), &available.manifest)? else {
             continue;
         };
         tracing::info!(
@@ -117,7 +116,7 @@ pub fn verify(context: &Context) -> Result<(), Failure> {
     let options = context.settings.options()?;
     let store = context.open_store()?;
     context.reporter.phase("ReadingBack");
-    let manifest = artefacts::choose(context, store.as_ref(), &options.choice)?;
+    let manifest = artefacts::choose(context, store.as_ref(), &options.choice, Verdicts::Ignore)?;
     context
         .reporter
         .update(|r| r.artefacts = vec![listed(&manifest)]);

@@ -5,22 +5,26 @@ use std::io::Read;
 
 use crds::parts::Compression;
 
-use crate::artefact::Meant;
+use crate::artefact::{Meant, Verdicts, tell_failed};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::mysql_backup::dumps::{self, Dump};
+use crate::mysql_backup::dumps;
 use crate::mysql_backup::manifest::{self, Manifest};
-use crate::retention::Owner;
 use crate::settings::options::Choice;
 use crate::store::Store;
 use crate::stream::checksum::{self, Stored};
 use crate::stream::codec;
 
-/// The manifest of the chosen artefact.
+/// The manifest of the chosen artefact. One that is named by its key may be another object's.
 ///
 /// # Errors
 /// There is none, or the store refuses.
-pub fn choose(context: &Context, store: &dyn Store, choice: &Choice) -> Result<Manifest, Failure> {
+pub fn choose(
+    context: &Context,
+    store: &dyn Store,
+    choice: &Choice,
+    verdicts: Verdicts,
+) -> Result<Manifest, Failure> {
     let identity = &context.settings.identity;
     if let Some(key) = &choice.key {
         if key.split('/').any(|part| part == "..") || key.starts_with('/') {
@@ -34,14 +38,17 @@ pub fn choose(context: &Context, store: &dyn Store, choice: &Choice) -> Result<M
     }
     let meant = Meant::new(choice)?;
     let all = dumps::list(store, identity, context.clock.now().into())?;
-    let fits = |dump: &&Dump| meant.fits(&dump.known.facts);
-    // What may be another cluster's is taken only where nothing is the object's own.
-    let own = all.iter().filter(|d| d.owner == Owner::This);
-    let found = own.rev().find(fits).or(all.iter().rev().find(fits));
-    let found = match &found {
-        Some(dump) => manifest::read(store, &Manifest::key_of(&dump.known.facts.key))?,
+    let chosen = meant.among(&all, verdicts);
+    let found = match &chosen {
+        Some(chosen) => manifest::read(store, &chosen.stored.manifest)?,
         None => None,
     };
+    if let (Some(chosen), Verdicts::Heed) = (&chosen, verdicts) {
+        chosen.tell(&context.reporter, "");
+        if chosen.stored.failed {
+            tell_failed(&context.reporter, &chosen.stored.facts.key);
+        }
+    }
     found.ok_or_else(|| {
         let what = match (&choice.run, &choice.at) {
             (Some(run), _) => format!("no artefact of run {run}"),

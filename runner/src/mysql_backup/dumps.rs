@@ -2,23 +2,24 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::artefact::KnownArtefact;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::mysql_backup::manifest::{self, Manifest};
 use crate::retention::{
-    Artefacts, Candidate, Index, Known, Moment, Now, Owner, Size, Standing, Vouched, beside_of,
-    moment, owner,
+    self, Artefacts, Candidate, Index, Known, Moment, Now, Owner, Size, Standing, Vouched,
+    beside_of, moment, owner,
 };
 use crate::settings::Identity;
 use crate::store::{Entry, Store};
 
 /// An artefact that is there with its length, and what its manifest says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dump {
+struct Dump {
     /// What its manifest says.
-    pub known: Known,
+    known: Known,
     /// Whose it is.
-    pub owner: Owner,
+    owner: Owner,
 }
 
 /// Dumps in the object's directory whose manifest may name the object, oldest first: what can be
@@ -26,14 +27,30 @@ pub struct Dump {
 ///
 /// # Errors
 /// The store refuses.
-pub fn list(store: &dyn Store, identity: &Identity, now: Now) -> Result<Vec<Dump>, Failure> {
+pub fn list(
+    store: &dyn Store,
+    identity: &Identity,
+    now: Now,
+) -> Result<Vec<KnownArtefact>, Failure> {
     let directory = identity.directory();
     let entries = store.list(&directory)?;
     let mut index = Index::open(store, &directory, manifest::SCHEMA);
     let mut found = read(&entries, &mut index, identity)?;
     found.retain(|d| d.owner != Owner::Other);
     found.sort_by_cached_key(|d| (time(&d.known, now), d.known.facts.key.clone()));
-    Ok(found)
+    let entries = retention::by_key(&entries);
+    let available = found.into_iter().map(|Dump { known, owner }| {
+        let manifest = Manifest::key_of(&known.facts.key);
+        let facts = known.facts;
+        let sha256 = &facts.stored_sha256;
+        Ok(KnownArtefact {
+            failed: retention::has_failed(&mut index, &entries, &manifest, sha256)?,
+            manifest,
+            facts,
+            owner,
+        })
+    });
+    available.collect()
 }
 
 fn time(known: &Known, now: Now) -> Option<Moment> {

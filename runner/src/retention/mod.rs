@@ -21,7 +21,7 @@ pub use owner::{Owner, owner};
 pub use plan::{Candidate, Decision, For, Now, Plan, Size, Standing, decide};
 pub use rules::{Moment, no_rule};
 pub use verdict::{FAILED, VERIFIED, beside_of, note, refutes, strays};
-pub use vouched::Vouched;
+pub use vouched::{Vouched, by_key, has_failed};
 
 /// The moments of an artefact by what stands beside it; `None` if it has no time.
 pub fn moment(

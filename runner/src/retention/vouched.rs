@@ -40,8 +40,7 @@ impl<'a> Vouched<'a> {
         schema: &'static str,
     ) -> Result<(Vec<Entry>, Index<'a>), Failure> {
         let entries = self.store.list(directory)?;
-        let by_key = entries.iter().map(|e| (e.key.clone(), e.clone()));
-        self.entries = by_key.collect();
+        self.entries = by_key(&entries);
         Ok((entries, Index::open(self.store, directory, schema)))
     }
 
@@ -67,12 +66,8 @@ impl<'a> Vouched<'a> {
         let Some(moment) = moment(facts.slot.as_deref(), &facts.started_at, now.here) else {
             return Ok(None);
         };
-        let mut says = |end: &str| -> Result<bool, Failure> {
-            match self.entries.get(&beside(&at, end)) {
-                Some(entry) => Ok(index.verified(entry)?.as_ref() == Some(&facts.stored_sha256)),
-                None => Ok(false),
-            }
-        };
+        let entries = &self.entries;
+        let mut ended = |end| ended(index, entries, (&at, end), &facts.stored_sha256);
         let candidate = Candidate {
             key: facts.key.clone(),
             moment,
@@ -82,8 +77,8 @@ impl<'a> Vouched<'a> {
             } else {
                 Standing::NotReadBack
             },
-            verified: says(VERIFIED)?,
-            failed: says(FAILED)?,
+            verified: ended(VERIFIED)?,
+            failed: ended(FAILED)?,
         };
         self.known.insert(facts.key.clone(), (at, known));
         Ok(Some(candidate))
@@ -140,6 +135,38 @@ impl<'a> Vouched<'a> {
         strays(&keys, of)
             .iter()
             .try_for_each(|stray| self.store.remove(stray))
+    }
+}
+
+/// A listing by its keys.
+pub fn by_key(entries: &[Entry]) -> HashMap<String, Entry> {
+    let by_key = entries.iter().map(|e| (e.key.clone(), e.clone()));
+    by_key.collect()
+}
+
+/// True if a verification failed of the artefact with these bytes that the object at `at` of a listing
+/// vouches for.
+///
+/// # Errors
+/// The store refuses.
+pub fn has_failed(
+    index: &mut Index<'_>,
+    entries: &HashMap<String, Entry>,
+    at: &str,
+    sha256: &str,
+) -> Result<bool, Failure> {
+    ended(index, entries, (at, FAILED), sha256)
+}
+
+fn ended(
+    index: &mut Index<'_>,
+    entries: &HashMap<String, Entry>,
+    (at, end): (&str, &str),
+    sha256: &str,
+) -> Result<bool, Failure> {
+    match entries.get(&beside(at, end)) {
+        Some(entry) => Ok(index.verified(entry)?.as_deref() == Some(sha256)),
+        None => Ok(false),
     }
 }
 

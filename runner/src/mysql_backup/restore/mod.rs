@@ -15,6 +15,7 @@ mod look;
 use crds::report::Reason;
 use crds::run::Artefact;
 
+use crate::artefact::Verdicts;
 use crate::context::Context;
 use crate::database::mysql::sql::Rewrite;
 use crate::database::mysql::target::{DefinersChoice, Plan, Target};
@@ -36,7 +37,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     let definers = definers.parse()?;
     let store = context.open_store()?;
     context.reporter.phase("ReadingBack");
-    let manifest = artefacts::choose(context, store.as_ref(), &options.choice)?;
+    let manifest = artefacts::choose(context, store.as_ref(), &options.choice, Verdicts::Heed)?;
     show(context, &manifest);
     let names = names(&manifest, options.database.as_deref())?;
     let rename = match (&manifest.databases[..], &options.database) {
