@@ -353,6 +353,17 @@ fn other_ways_to_dump_are_restored_too() {
 
 /// What can't be restored here proves nothing, and says what would.
 #[test]
+fn a_backup_without_room_for_its_servers_is_told_its_own_field() {
+    let mut backup = backup();
+    backup.run(RUN).assert_good();
+    let none = backup.dir().join("none").display().to_string();
+    backup.runner.env.insert("TMPDIR".into(), none);
+    let done = backup.act("v-1", "Verify", json!({"mode": "Restore"}));
+    let remedy = "give spec.job.verify.volume more space";
+    done.assert_failed(1, "ScratchFailed", &[remedy]);
+}
+
+#[test]
 fn what_no_server_is_here_for_is_not_verified_and_says_the_remedy() {
     let mut backup = backup();
     backup.run(RUN).assert_good();

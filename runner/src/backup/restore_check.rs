@@ -19,7 +19,7 @@ use crate::backup::{fetch, open};
 use crate::context::Context;
 use crate::database;
 use crate::database::restore::damaged;
-use crate::database::restore_check::{Kept, RestoreCheck, drain, not_verified};
+use crate::database::restore_check::{Kept, RestoreCheck, VOLUME, drain, not_verified};
 use crate::database::scratch::{Area, no_room};
 use crate::failure::Failure;
 use crate::report::Ticker;
@@ -44,7 +44,7 @@ pub(crate) fn verify(
             "{key} is encrypted to age recipients: name the Secret with their identity in spec.job.decryption"
         )));
     }
-    let area = Area::new(context)?;
+    let area = Area::new(context, VOLUME)?;
     let (dumps, mut left) = fetch_all(context, backup, found, &area).map_err(|e| locked(key, e))?;
     let _ticker = Ticker::start(std::sync::Arc::clone(&context.reporter), || {});
     let (mut good, mut wrong) = (vec![], vec![]);
@@ -181,7 +181,7 @@ fn keep(
 ) -> Result<Kept, Failure> {
     // Servers read these files themselves.
     let compressed = !matches!(database_type, DatabaseType::Redis | DatabaseType::Etcd);
-    let full = |e: io::Error| no_room(&at, &e);
+    let full = |e: io::Error| no_room(VOLUME, &at, &e);
     let file = File::create_new(&at).map_err(full)?;
     let mut into: Into = if compressed {
         Into::Zstd(zstd::Encoder::new(file, 1).map_err(full)?)

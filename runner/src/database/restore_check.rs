@@ -15,6 +15,9 @@ use crate::database::contents::{Contents, Table, differs};
 use crate::database::scratch::{Area, no_room};
 use crate::failure::Failure;
 
+/// Field of a Backup's spec that gives scratch servers room.
+pub(crate) const VOLUME: &str = "spec.job.verify.volume";
+
 pub(crate) fn not_verified(message: String) -> Failure {
     Failure::new(Reason::NotVerifiable, message)
 }
@@ -49,7 +52,7 @@ impl Kept {
                 Ok(Box::new(BufReader::with_capacity(256 * 1024, file)) as Box<dyn Read + Send>)
             }
         });
-        opened.map_err(|e| no_room(&self.file, &e))
+        opened.map_err(|e| no_room(VOLUME, &self.file, &e))
     }
 
     /// Reads all of it.
@@ -58,7 +61,8 @@ impl Kept {
         context: &Context,
         mut each: impl FnMut(&[u8]),
     ) -> Result<(), Failure> {
-        drain(context, &mut self.open()?, &mut each).map_err(|e| no_room(&self.file, &e))?;
+        drain(context, &mut self.open()?, &mut each)
+            .map_err(|e| no_room(VOLUME, &self.file, &e))?;
         context.check()
     }
 }

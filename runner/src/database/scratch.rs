@@ -13,9 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Field of the spec that gives scratch servers room, as a MysqlBackup has it.
-pub(crate) const VOLUME: &str = "spec.verify.volume";
-/// Where the operator mounts it.
+/// Where the operator mounts the volume for them.
 const MOUNT: &str = "/run/backup-verify";
 /// A server that has not answered by then has failed.
 const START: Duration = Duration::from_secs(120);
@@ -30,17 +28,19 @@ const LINES: usize = 4;
 pub(crate) struct Area {
     /// Where it is.
     pub(crate) path: PathBuf,
+    /// Field of the spec that gives it room: each kind has its own.
+    pub(crate) volume: &'static str,
 }
 
 impl Area {
-    /// Makes it.
+    /// Makes it; `volume` is the field of the spec that gives it room.
     ///
     /// # Errors
     /// There is no room.
-    pub(crate) fn new(context: &Context) -> Result<Self, Failure> {
+    pub(crate) fn new(context: &Context, volume: &'static str) -> Result<Self, Failure> {
         let path = root().join(format!("scratch-{}", context.nonce));
-        std::fs::create_dir(&path).map_err(|e| no_room(&path, &e))?;
-        Ok(Self { path })
+        std::fs::create_dir(&path).map_err(|e| no_room(volume, &path, &e))?;
+        Ok(Self { path, volume })
     }
 }
 
@@ -50,11 +50,12 @@ impl Drop for Area {
     }
 }
 
-pub(crate) fn no_room(path: &Path, error: &io::Error) -> Failure {
+/// A file of a verification can't be written; `volume` is the field of the spec that gives it room.
+pub(crate) fn no_room(volume: &str, path: &Path, error: &io::Error) -> Failure {
     Failure::new(
         Reason::ScratchFailed,
         format!(
-            "{} can't be written: {error}; give {VOLUME} more space",
+            "{} can't be written: {error}; give {volume} more space",
             path.display()
         ),
     )
@@ -66,20 +67,22 @@ pub(crate) struct Home {
     pub(crate) path: PathBuf,
     /// Another user than root, for a server that refuses root.
     pub(crate) user: Option<u32>,
+    /// As [`Area::volume`].
+    pub(crate) volume: &'static str,
 }
 
 impl Home {
     /// Makes it; with `never_root` it belongs to another user where this process is root's.
     pub(crate) fn new(area: &Area, name: &str, never_root: bool) -> Result<Self, Failure> {
-        let path = area.path.join(name);
-        std::fs::create_dir(&path).map_err(|e| no_room(&path, &e))?;
+        let (path, volume) = (area.path.join(name), area.volume);
+        std::fs::create_dir(&path).map_err(|e| no_room(volume, &path, &e))?;
         let root = rustix::process::geteuid().is_root();
         // Any other does: it is that of the runner's image.
         let user = (root && never_root).then_some(65532);
-        let home = Self { path, user };
+        let home = Self { path, user, volume };
         if user.is_some() {
             std::os::unix::fs::chown(&home.path, user, user)
-                .map_err(|e| no_room(&home.path, &e))?;
+                .map_err(|e| no_room(volume, &home.path, &e))?;
         }
         Ok(home)
     }
@@ -120,8 +123,10 @@ impl Server {
     /// Starts it; `stop` has it end at once.
     pub(crate) fn start(mut command: Command, home: &Home, stop: Signal) -> Result<Self, Failure> {
         let log = home.path.join("log");
-        let file = File::create(&log).map_err(|e| no_room(&log, &e))?;
-        let second = file.try_clone().map_err(|e| no_room(&log, &e))?;
+        let file = File::create(&log).map_err(|e| no_room(home.volume, &log, &e))?;
+        let second = file
+            .try_clone()
+            .map_err(|e| no_room(home.volume, &log, &e))?;
         let child = command
             .stdout(file)
             .stderr(second)

@@ -28,7 +28,7 @@ pub fn verify(
     manifest: &Manifest,
 ) -> Result<String, Failure> {
     context.reporter.phase("Verifying");
-    let area = Area::new(context)?;
+    let area = Area::new(context, "spec.verify.volume")?;
     let mut scratch = Scratch::start(context, &area)?;
     let clients = Clients::find(&context.settings)?;
     let flavour = Some(Flavour::MariaDb);

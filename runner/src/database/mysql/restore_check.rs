@@ -5,8 +5,7 @@ use crate::database::mysql::dump_reader::{DumpReader, Summary};
 use crate::database::mysql::load;
 use crate::database::mysql::scratch::{self, Scratch};
 use crate::database::mysql::source::{Clients, Flavour};
-use crate::database::restore_check::{RestoreCheck, find};
-use crate::database::scratch::VOLUME;
+use crate::database::restore_check::{RestoreCheck, VOLUME, find};
 use crate::failure::Failure;
 use crds::report::Reason;
 

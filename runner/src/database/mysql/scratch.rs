@@ -13,7 +13,7 @@ use crate::database::contents::Table;
 use crate::database::mysql::dump_reader::Summary;
 use crate::database::mysql::load::{self, Loaded};
 use crate::database::mysql::source::{self, Client};
-use crate::database::scratch::{Answer, Area, Home, Server, Started, VOLUME, last};
+use crate::database::scratch::{Answer, Area, Home, Server, Started, last};
 use crate::failure::Failure;
 use crate::process::Ended;
 
@@ -345,7 +345,8 @@ fn make_data(context: &Context, home: &Home, program: &Path) -> Result<(), Failu
     Err(Failure::new(
         Reason::ScratchFailed,
         format!(
-            "the scratch server's data directory can't be made: {said}; give {VOLUME} more space"
+            "the scratch server's data directory can't be made: {said}; give {} more space",
+            home.volume
         ),
     ))
 }

@@ -10,8 +10,8 @@ use rustix::process::Signal;
 use crate::database::contents::Contents;
 use crate::database::postgresql::dump::rendering;
 use crate::database::postgresql::plain_dump::{Needs, PlainDump};
-use crate::database::restore_check::{Kept, RestoreCheck, drain};
-use crate::database::scratch::{Answer, Home, Server, Started, VOLUME, last, no_room};
+use crate::database::restore_check::{Kept, RestoreCheck, VOLUME, drain};
+use crate::database::scratch::{Answer, Home, Server, Started, last, no_room};
 use crate::failure::Failure;
 use crate::process::Ended;
 use crate::process::Program;
@@ -113,7 +113,7 @@ fn convert(check: &RestoreCheck<'_>, bin: &Path) -> Result<Option<Kept>, Failure
             Ok(0) => break,
             Ok(more) => n += more,
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => return Err(no_room(&check.dump.file, &e)),
+            Err(e) => return Err(no_room(VOLUME, &check.dump.file, &e)),
         }
     }
     if crate::database::postgresql::dump::is_text(&head[..n]) {
@@ -121,8 +121,8 @@ fn convert(check: &RestoreCheck<'_>, bin: &Path) -> Result<Option<Kept>, Failure
     }
     let own = check.area.path.join("own-format");
     let text = check.area.path.join("own-format.sql");
-    let mut file = std::fs::File::create(&own).map_err(|e| no_room(&own, &e))?;
-    std::io::copy(&mut check.dump.open()?, &mut file).map_err(|e| no_room(&own, &e))?;
+    let mut file = std::fs::File::create(&own).map_err(|e| no_room(VOLUME, &own, &e))?;
+    std::io::copy(&mut check.dump.open()?, &mut file).map_err(|e| no_room(VOLUME, &own, &e))?;
     let args = [
         format!("--file={}", text.display()),
         own.display().to_string(),
@@ -505,7 +505,7 @@ fn named(command: &mut Command, home: &Home) -> Result<(), Failure> {
         ("group", "NSS_WRAPPER_GROUP", format!("{USER}:x:{gid}:\n")),
     ] {
         let path = home.path.join(file);
-        std::fs::write(&path, text).map_err(|e| no_room(&path, &e))?;
+        std::fs::write(&path, text).map_err(|e| no_room(home.volume, &path, &e))?;
         command.env(variable, path);
     }
     command.env("LD_PRELOAD", library);

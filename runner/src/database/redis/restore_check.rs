@@ -23,9 +23,9 @@ pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
     let checker = program(&["redis-check-rdb", "valkey-check-rdb"])?;
     let home = Home::new(check.area, "redis", false)?;
     let file = home.path.join("dump.rdb");
-    std::fs::rename(&check.dump.file, &file).map_err(|e| no_room(&file, &e))?;
+    std::fs::rename(&check.dump.file, &file).map_err(|e| no_room(home.volume, &file, &e))?;
     let readable = std::fs::Permissions::from_mode(0o600);
-    std::fs::set_permissions(&file, readable).map_err(|e| no_room(&file, &e))?;
+    std::fs::set_permissions(&file, readable).map_err(|e| no_room(home.volume, &file, &e))?;
     let socket = home.path.join("s");
     let mut command = home.command(&server);
     command
