@@ -1,5 +1,4 @@
-//! An FTP server, plain or under TLS: streamed under a temporary name, read back, and renamed to
-//! its key if nothing is there. The protocol has no rename that refuses to replace; the names of
+//! An FTP server, plain or under TLS. The protocol has no rename that refuses to replace; the names of
 //! archives differ by run, and the question is asked right before.
 
 use crds::report::{Reason, exit};
@@ -18,8 +17,8 @@ use suppaftp::{
 };
 
 use crate::failure::Failure;
-use crate::store::temporary::{self, OWN};
-use crate::store::{Attempt, Dated, Entry, Own, Store, Upload, key_in};
+use crate::store::files::FileServer;
+use crate::store::{Attempt, Dated, Entry, key_in, temporary};
 use crate::trust::Lenient;
 
 /// Connecting takes no longer.
@@ -50,7 +49,7 @@ pub struct Settings {
 
 /// An FTP server. Cheap to clone.
 #[derive(Clone)]
-pub struct FtpStore {
+pub struct FtpServer {
     inner: Arc<Inner>,
 }
 
@@ -62,7 +61,7 @@ struct Inner {
     idle: Mutex<Option<RustlsFtpStream>>,
 }
 
-impl FtpStore {
+impl FtpServer {
     /// A store.
     ///
     /// # Errors
@@ -265,34 +264,6 @@ impl FtpStore {
             let _ = connection.mkdir(self.path(&made));
         }
     }
-
-    /// Files of a directory, own temporaries and all where the server shows dot files.
-    fn entries(&self, directory: &str) -> Result<Vec<Dated>, Failure> {
-        let path = self.path(directory);
-        let mut found = self.with("listing", directory, |c| listing(c, &path))?;
-        for (entry, _) in &mut found {
-            entry.key = key_in(directory, &entry.key);
-        }
-        found.sort_by(|a, b| a.0.key.cmp(&b.0.key));
-        Ok(found)
-    }
-
-    fn reader(&self, doing: &str, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
-        let mut connection = self.take()?;
-        match connection.retr_as_stream(self.path(key)) {
-            Ok(stream) => Ok(Some(Box::new(Reader {
-                store: self.clone(),
-                connection: Some(connection),
-                stream: Some(Box::new(stream)),
-                key: key.to_owned(),
-            }))),
-            Err(e) if gone(&e) => {
-                self.give_back(connection);
-                Ok(None)
-            }
-            Err(e) => Err(self.failed(doing, key, &e)),
-        }
-    }
 }
 
 /// By MLSD where the server has it, else by the lines of LIST, whose times are in a zone that is not
@@ -319,7 +290,12 @@ fn listing(connection: &mut RustlsFtpStream, path: &str) -> Result<Vec<Dated>, F
             Ok(file) if file.is_directory() || matches!(file.name(), "." | "..") => {}
             Ok(file) => {
                 let entry = Entry {
-                    key: name(file.name()).to_owned(),
+                    key: file
+                        .name()
+                        .rsplit('/')
+                        .next()
+                        .unwrap_or_default()
+                        .to_owned(),
                     size: file.size() as u64,
                 };
                 let modified = machine.then(|| file.modified().into());
@@ -349,32 +325,26 @@ fn limit(stream: &TcpStream, stalled: Duration) -> io::Result<()> {
     stream.set_write_timeout(Some(stalled))
 }
 
-impl Store for FtpStore {
-    fn describe(&self) -> String {
-        format!("FTP server {}", self.place())
+impl FileServer for FtpServer {
+    type File = Uploading;
+
+    const SERVER: &'static str = "FTP server";
+
+    fn place(&self) -> String {
+        FtpServer::place(self)
     }
 
-    fn begin(&self, key: &str) -> Result<Box<dyn Upload>, Failure> {
-        let mut connection = self.take()?;
-        self.make_directories(&mut connection, key);
-        let temporary = temporary::name(&self.inner.attempt, key);
-        let stream = connection
-            .put_with_stream(self.path(&temporary))
-            .map_err(|e| self.failed("creating", &temporary, &e))?;
-        Ok(Box::new(FtpUpload {
-            store: self.clone(),
-            connection: Some(connection),
-            stream: Some(Box::new(stream)),
-            key: key.to_owned(),
-            temporary,
-            sent: 0,
-            published: false,
-        }))
+    fn attempt(&self) -> &Attempt {
+        &self.inner.attempt
     }
 
-    fn list(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
-        let found = self.entries(directory)?.into_iter().map(|(entry, _)| entry);
-        Ok(found.filter(|e| !name(&e.key).starts_with('.')).collect())
+    fn entries(&self, directory: &str) -> Result<Vec<Dated>, Failure> {
+        let path = self.path(directory);
+        let mut found = self.with("listing", directory, |c| listing(c, &path))?;
+        for (entry, _) in &mut found {
+            entry.key = key_in(directory, &entry.key);
+        }
+        Ok(found)
     }
 
     fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {
@@ -385,8 +355,94 @@ impl Store for FtpStore {
         })
     }
 
-    fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
-        self.reader("reading", key)
+    fn read(&self, doing: &str, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        let mut connection = self.take()?;
+        match connection.retr_as_stream(self.path(key)) {
+            Ok(stream) => Ok(Some(Box::new(Reader {
+                store: self.clone(),
+                connection: Some(connection),
+                stream: Some(Box::new(stream)),
+                key: key.to_owned(),
+            }))),
+            Err(e) if gone(&e) => {
+                self.give_back(connection);
+                Ok(None)
+            }
+            Err(e) => Err(self.failed(doing, key, &e)),
+        }
+    }
+
+    fn start(&self, key: &str) -> Result<Uploading, Failure> {
+        let mut connection = self.take()?;
+        self.make_directories(&mut connection, key);
+        let stream = connection
+            .put_with_stream(self.path(key))
+            .map_err(|e| self.failed("creating", key, &e))?;
+        Ok(Uploading {
+            stream: Some(Box::new(stream)),
+            connection,
+            path: self.path(key),
+            sent: 0,
+        })
+    }
+
+    fn write(&self, file: &mut Uploading, key: &str, data: &[u8]) -> Result<(), Failure> {
+        let Some(stream) = &mut file.stream else {
+            return Err(Failure::new(Reason::StoreFailed, "the upload is closed"));
+        };
+        if let Err(e) = stream.write_all(data) {
+            // The server's answer says why, if there is one.
+            let answer = file.stream.take().map(Transfer::finish);
+            let error = match answer {
+                Some(Err(e @ FtpError::UnexpectedResponse(_))) => e,
+                _ => FtpError::ConnectionError(e),
+            };
+            return Err(self.failed("writing", key, &error));
+        }
+        file.sent += data.len() as u64;
+        Ok(())
+    }
+
+    fn close(&self, file: Uploading, key: &str) -> Result<(), Failure> {
+        let Uploading {
+            stream: Some(mut stream),
+            mut connection,
+            path,
+            sent,
+        } = file
+        else {
+            return Err(Failure::new(Reason::StoreFailed, "the upload is closed"));
+        };
+        stream
+            .flush()
+            .map_err(|e| self.failed("completing", key, &FtpError::ConnectionError(e)))?;
+        stream
+            .finish()
+            .map_err(|e| self.failed("completing", key, &e))?;
+        let size = connection.size(path);
+        if let Ok(size) = size
+            && size as u64 != sent
+        {
+            return Err(Failure::new(
+                Reason::ShortWrite,
+                format!(
+                    "{size} of {sent} bytes of {key} arrived at {}: run again",
+                    FtpServer::place(self)
+                ),
+            ));
+        }
+        self.give_back(connection);
+        Ok(())
+    }
+
+    fn publish(&self, from: &str, key: &str) -> Result<bool, Failure> {
+        let (from, to) = (self.path(from), self.path(key));
+        self.with("publishing", key, |c| {
+            if there(c, &to)? {
+                return Ok(false);
+            }
+            c.rename(&from, &to).map(|()| true)
+        })
     }
 
     fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure> {
@@ -415,14 +471,6 @@ impl Store for FtpStore {
         self.put(key, content).map(|()| true)
     }
 
-    fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
-        let key = key_in(
-            directory,
-            &format!("{OWN}{}~{name}", self.inner.attempt.run),
-        );
-        self.create(&key, b"")
-    }
-
     fn remove(&self, key: &str) -> Result<(), Failure> {
         let path = self.path(key);
         self.with("removing", key, |c| match c.rm(&path) {
@@ -431,20 +479,6 @@ impl Store for FtpStore {
             other => other,
         })
     }
-
-    fn own(&self, directory: &str) -> Result<Vec<Own>, Failure> {
-        let found = self.entries(directory)?.into_iter();
-        Ok(found
-            .filter(|(e, _)| name(&e.key).starts_with(OWN))
-            .map(|(e, modified)| Own {
-                key: e.key,
-                modified,
-                alive: None,
-            })
-            .collect())
-    }
-
-    fn keep_alive(&self) {}
 }
 
 fn there(connection: &mut RustlsFtpStream, path: &str) -> Result<bool, FtpError> {
@@ -453,10 +487,6 @@ fn there(connection: &mut RustlsFtpStream, path: &str) -> Result<bool, FtpError>
         Err(e) if gone(&e) => Ok(false),
         Err(e) => Err(e),
     }
-}
-
-fn name(key: &str) -> &str {
-    key.rsplit('/').next().unwrap_or(key)
 }
 
 /// The data connection of a transfer, whatever is below it.
@@ -474,105 +504,17 @@ where
     }
 }
 
-struct FtpUpload {
-    store: FtpStore,
-    connection: Option<RustlsFtpStream>,
+/// A file on its way. Dropped unclosed, the transfer ends before its connection.
+pub(super) struct Uploading {
     stream: Option<Box<dyn Transfer>>,
-    key: String,
-    temporary: String,
+    connection: RustlsFtpStream,
+    path: String,
     sent: u64,
-    published: bool,
-}
-
-impl FtpUpload {
-    fn failed(&self, doing: &str, error: &FtpError) -> Failure {
-        self.store.failed(doing, &self.key, error)
-    }
-}
-
-impl Upload for FtpUpload {
-    fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
-        let Some(stream) = &mut self.stream else {
-            return Err(Failure::new(Reason::StoreFailed, "the upload is closed"));
-        };
-        if let Err(e) = stream.write_all(data) {
-            // The server's answer says why, if there is one.
-            let answer = self.stream.take().map(Transfer::finish);
-            let error = match answer {
-                Some(Err(e @ FtpError::UnexpectedResponse(_))) => e,
-                _ => FtpError::ConnectionError(e),
-            };
-            return Err(self.failed("writing", &error));
-        }
-        self.sent += data.len() as u64;
-        Ok(())
-    }
-
-    fn close(&mut self) -> Result<(), Failure> {
-        let (Some(mut stream), Some(mut connection)) = (self.stream.take(), self.connection.take())
-        else {
-            return Err(Failure::new(Reason::StoreFailed, "the upload is closed"));
-        };
-        stream
-            .flush()
-            .map_err(|e| self.failed("completing", &FtpError::ConnectionError(e)))?;
-        stream.finish().map_err(|e| self.failed("completing", &e))?;
-        let size = connection.size(self.store.path(&self.temporary));
-        if let Ok(size) = size
-            && size as u64 != self.sent
-        {
-            return Err(Failure::new(
-                Reason::ShortWrite,
-                format!(
-                    "{} of {} bytes of {} arrived at {}: run again",
-                    size,
-                    self.sent,
-                    self.key,
-                    self.store.place()
-                ),
-            ));
-        }
-        self.store.give_back(connection);
-        Ok(())
-    }
-
-    fn read_back(&self) -> Result<Box<dyn Read + Send>, Failure> {
-        self.store
-            .reader("reading back", &self.temporary)?
-            .ok_or_else(|| {
-                Failure::new(
-                    Reason::NotReadBack,
-                    format!("{} is gone from {}", self.key, self.store.place()),
-                )
-            })
-    }
-
-    fn publish(&mut self) -> Result<bool, Failure> {
-        let (from, to) = (self.store.path(&self.temporary), self.store.path(&self.key));
-        self.published = self.store.with("publishing", &self.key, |c| {
-            if there(c, &to)? {
-                return Ok(false);
-            }
-            c.rename(&from, &to).map(|()| true)
-        })?;
-        Ok(self.published)
-    }
-}
-
-impl Drop for FtpUpload {
-    fn drop(&mut self) {
-        // Closed without its end being told, the transfer leaves what was sent under the temporary name.
-        drop(self.stream.take());
-        drop(self.connection.take());
-        if !self.published {
-            let _ = self.store.remove(&self.temporary);
-        }
-    }
 }
 
 /// A file as a reader; its end is one only if the server says that it sent all of it.
 struct Reader {
-    store: FtpStore,
+    store: FtpServer,
     connection: Option<RustlsFtpStream>,
     stream: Option<Box<dyn Transfer>>,
     key: String,

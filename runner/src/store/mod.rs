@@ -5,6 +5,7 @@ mod below;
 mod claim;
 pub mod cloud;
 mod digest;
+mod files;
 mod flusher;
 pub mod ftp;
 mod ground;

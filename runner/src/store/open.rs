@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::report::Reporter;
 use crate::settings::plan::expose;
 use crate::settings::{self, Destination, Settings};
+use crate::store::files::FileStore;
 use crate::store::{Attempt, Below, Store, VolumeStore, cloud, ftp, sftp, webdav};
 
 /// Opens the destination of a run.
@@ -102,8 +103,8 @@ pub fn connect(
                 root: root.clone(),
                 login: user.map(|u| (u.to_owned(), password.to_owned().into())),
             };
-            let store = webdav::WebdavStore::new(settings, attempt)?;
-            Ok((Arc::new(store), path))
+            let store = webdav::WebdavServer::new(settings, attempt)?;
+            Ok((Arc::new(FileStore(store)), path))
         }
         Place::Gcs { .. } | Place::Azure { .. } => {
             cloud(&storage.place, attempt).map(|store| (store, path))
@@ -192,7 +193,8 @@ fn ftp_server(
         absolute,
         stalled: stalled(storage),
     };
-    Ok(Arc::new(ftp::FtpStore::open(settings, attempt)?))
+    let server = ftp::FtpServer::open(settings, attempt)?;
+    Ok(Arc::new(FileStore(server)))
 }
 
 fn ssh_server(
@@ -236,14 +238,14 @@ fn ssh_server(
         absolute,
         stalled: stalled(storage),
     };
-    let store = sftp::SftpStore::open(settings, attempt)?;
+    let store = sftp::SftpServer::open(settings, attempt)?;
     if let Some(fingerprint) = store.unchecked_host_key() {
         reporter.warn(&format!(
             "Storage {}: the host key of {host} is not checked, anyone in between could take the archive; set config.host_key to \"{fingerprint}\" if that is the server's",
             storage.name
         ));
     }
-    Ok(Arc::new(store))
+    Ok(Arc::new(FileStore(store)))
 }
 
 /// `timeout` of a Storage: so long a transfer may move nothing, however long it is as a whole.

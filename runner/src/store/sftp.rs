@@ -1,5 +1,5 @@
-//! An SSH server by its SFTP subsystem, which OpenSSH's scp speaks too: written under a temporary
-//! name, synced, read back, and renamed to its key; the rename of the protocol replaces nothing.
+//! An SSH server by its SFTP subsystem, which OpenSSH's scp speaks too. What is written is synced;
+//! the rename of the protocol replaces nothing.
 
 use crds::report::{Reason, exit};
 use std::borrow::Cow;
@@ -19,8 +19,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Handle;
 
 use crate::failure::Failure;
-use crate::store::temporary::{self, OWN};
-use crate::store::{Attempt, Dated, Entry, Own, Store, Upload, key_in};
+use crate::store::files::FileServer;
+use crate::store::{Attempt, Dated, Entry, key_in, temporary};
 
 /// Connecting and logging in take no longer.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -52,7 +52,7 @@ pub struct Settings {
 
 /// An SSH server. Cheap to clone.
 #[derive(Clone)]
-pub struct SftpStore {
+pub struct SftpServer {
     inner: Arc<Inner>,
 }
 
@@ -124,7 +124,7 @@ fn expected(text: &str) -> Result<Expected, Failure> {
     })
 }
 
-impl SftpStore {
+impl SftpServer {
     /// A store. Must be called within the runtime.
     ///
     /// # Errors
@@ -417,23 +417,6 @@ impl SftpStore {
         Ok(())
     }
 
-    fn reader(&self, doing: &str, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
-        let connection = self.connection()?;
-        let opened = self
-            .inner
-            .handle
-            .block_on(connection.sftp.open(self.path(key)));
-        match opened {
-            Ok(file) => Ok(Some(Box::new(Reader {
-                file,
-                _connection: connection,
-                handle: self.inner.handle.clone(),
-            }))),
-            Err(e) if gone(&e) => Ok(None),
-            Err(e) => Err(self.failed(doing, key, &e)),
-        }
-    }
-
     /// Writes under a temporary name and renames; with `only_new` not over what is there, and then
     /// it is false.
     fn write_whole(&self, key: &str, content: &[u8], only_new: bool) -> Result<bool, Failure> {
@@ -471,32 +454,6 @@ impl SftpStore {
             self.failed("writing", key, &e)
         })
     }
-
-    /// Files of a directory, own temporaries and all, with the time of their last change.
-    fn entries(&self, directory: &str) -> Result<Vec<Dated>, Failure> {
-        let connection = self.connection()?;
-        let listed = self
-            .inner
-            .handle
-            .block_on(connection.sftp.read_dir(self.path(directory)));
-        let listed = match listed {
-            Ok(listed) => listed,
-            Err(e) if gone(&e) => return Ok(vec![]),
-            Err(e) => return Err(self.failed("listing", directory, &e)),
-        };
-        let mut found: Vec<_> = listed
-            .filter(|e| !e.file_type().is_dir())
-            .map(|e| {
-                let entry = Entry {
-                    key: key_in(directory, &e.file_name()),
-                    size: e.metadata().size.unwrap_or(0),
-                };
-                (entry, time(e.metadata().mtime))
-            })
-            .collect();
-        found.sort_by(|a, b| a.0.key.cmp(&b.0.key));
-        Ok(found)
-    }
 }
 
 fn time(seconds: Option<u32>) -> Option<DateTime<Utc>> {
@@ -523,33 +480,38 @@ fn gone(error: &SftpError) -> bool {
     matches!(error, SftpError::Status(s) if s.status_code == StatusCode::NoSuchFile)
 }
 
-impl Store for SftpStore {
-    fn describe(&self) -> String {
-        format!("SSH server {}", self.place())
+impl FileServer for SftpServer {
+    type File = Uploading;
+
+    const SERVER: &'static str = "SSH server";
+
+    fn place(&self) -> String {
+        SftpServer::place(self)
     }
 
-    fn begin(&self, key: &str) -> Result<Box<dyn Upload>, Failure> {
-        self.make_directories(key)?;
+    fn attempt(&self) -> &Attempt {
+        &self.inner.attempt
+    }
+
+    fn entries(&self, directory: &str) -> Result<Vec<Dated>, Failure> {
         let connection = self.connection()?;
-        let temporary = temporary::name(&self.inner.attempt, key);
-        let file = self
+        let listed = self
             .inner
             .handle
-            .block_on(create(&connection.sftp, &self.path(&temporary)))
-            .map_err(|e| self.failed("creating", &temporary, &e))?;
-        Ok(Box::new(SftpUpload {
-            store: self.clone(),
-            connection,
-            key: key.to_owned(),
-            temporary,
-            file: Some(file),
-            published: false,
-        }))
-    }
-
-    fn list(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
-        let found = self.entries(directory)?.into_iter().map(|(entry, _)| entry);
-        Ok(found.filter(|e| !name(&e.key).starts_with('.')).collect())
+            .block_on(connection.sftp.read_dir(self.path(directory)));
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(e) if gone(&e) => return Ok(vec![]),
+            Err(e) => return Err(self.failed("listing", directory, &e)),
+        };
+        let found = listed.filter(|e| !e.file_type().is_dir()).map(|e| {
+            let entry = Entry {
+                key: key_in(directory, &e.file_name()),
+                size: e.metadata().size.unwrap_or(0),
+            };
+            (entry, time(e.metadata().mtime))
+        });
+        Ok(found.collect())
     }
 
     fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {
@@ -562,8 +524,71 @@ impl Store for SftpStore {
         Ok(time(found.mtime))
     }
 
-    fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
-        self.reader("reading", key)
+    fn read(&self, doing: &str, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        let connection = self.connection()?;
+        let opened = self
+            .inner
+            .handle
+            .block_on(connection.sftp.open(self.path(key)));
+        match opened {
+            Ok(file) => Ok(Some(Box::new(Reader {
+                file,
+                _connection: connection,
+                handle: self.inner.handle.clone(),
+            }))),
+            Err(e) if gone(&e) => Ok(None),
+            Err(e) => Err(self.failed(doing, key, &e)),
+        }
+    }
+
+    fn start(&self, key: &str) -> Result<Uploading, Failure> {
+        self.make_directories(key)?;
+        let (connection, handle) = (self.connection()?, self.inner.handle.clone());
+        let file = handle
+            .block_on(create(&connection.sftp, &self.path(key)))
+            .map_err(|e| self.failed("creating", key, &e))?;
+        Ok(Uploading {
+            file: Some(file),
+            _connection: connection,
+            handle,
+        })
+    }
+
+    fn write(&self, sending: &mut Uploading, key: &str, data: &[u8]) -> Result<(), Failure> {
+        let Some(file) = &mut sending.file else {
+            return Ok(());
+        };
+        let written = self.inner.handle.block_on(file.write_all(data));
+        written.map_err(|e| self.failed("writing", key, &e.into()))
+    }
+
+    fn close(&self, mut sending: Uploading, key: &str) -> Result<(), Failure> {
+        let Some(mut file) = sending.file.take() else {
+            return Ok(());
+        };
+        let closed = self.inner.handle.block_on(async {
+            file.flush().await?;
+            file.sync_all().await?;
+            file.close().await?;
+            Ok::<(), SftpError>(())
+        });
+        closed.map_err(|e| self.failed("completing", key, &e))
+    }
+
+    fn publish(&self, from: &str, key: &str) -> Result<bool, Failure> {
+        let connection = self.connection()?;
+        let (sftp, to) = (&connection.sftp, self.path(key));
+        let published = self.inner.handle.block_on(async {
+            if exists(sftp, &to).await? {
+                return Ok(false);
+            }
+            match sftp.rename(self.path(from), to.clone()).await {
+                Ok(()) => Ok(true),
+                Err(_) if exists(sftp, &to).await? => Ok(false),
+                Err(e) => Err(e),
+            }
+        });
+        published.map_err(|e| self.failed("publishing", key, &e))
     }
 
     fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure> {
@@ -572,14 +597,6 @@ impl Store for SftpStore {
 
     fn create(&self, key: &str, content: &[u8]) -> Result<bool, Failure> {
         self.write_whole(key, content, true)
-    }
-
-    fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
-        let key = key_in(
-            directory,
-            &format!("{OWN}{}~{name}", self.inner.attempt.run),
-        );
-        self.create(&key, b"")
     }
 
     fn remove(&self, key: &str) -> Result<(), Failure> {
@@ -593,96 +610,20 @@ impl Store for SftpStore {
             _ => Ok(()),
         }
     }
-
-    fn own(&self, directory: &str) -> Result<Vec<Own>, Failure> {
-        let found = self.entries(directory)?.into_iter();
-        Ok(found
-            .filter(|(e, _)| name(&e.key).starts_with(OWN))
-            .map(|(e, modified)| Own {
-                key: e.key,
-                modified,
-                alive: None,
-            })
-            .collect())
-    }
-
-    fn keep_alive(&self) {}
 }
 
-fn name(key: &str) -> &str {
-    key.rsplit('/').next().unwrap_or(key)
-}
-
-struct SftpUpload {
-    store: SftpStore,
-    connection: Arc<Connection>,
-    key: String,
-    temporary: String,
+/// A file on its way.
+pub(super) struct Uploading {
+    /// There until it is closed or given up.
     file: Option<File>,
-    published: bool,
+    _connection: Arc<Connection>,
+    handle: Handle,
 }
 
-impl Upload for SftpUpload {
-    fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
-        let Some(file) = &mut self.file else {
-            return Err(Failure::new(Reason::StoreFailed, "the upload is closed"));
-        };
-        let written = self.store.inner.handle.block_on(file.write_all(data));
-        written.map_err(|e| self.store.failed("writing", &self.key, &e.into()))
-    }
-
-    fn close(&mut self) -> Result<(), Failure> {
-        let Some(mut file) = self.file.take() else {
-            return Err(Failure::new(Reason::StoreFailed, "the upload is closed"));
-        };
-        let closed = self.store.inner.handle.block_on(async {
-            file.flush().await?;
-            file.sync_all().await?;
-            file.close().await?;
-            Ok::<(), SftpError>(())
-        });
-        closed.map_err(|e| self.store.failed("completing", &self.key, &e))
-    }
-
-    fn read_back(&self) -> Result<Box<dyn Read + Send>, Failure> {
-        self.store
-            .reader("reading back", &self.temporary)?
-            .ok_or_else(|| {
-                Failure::new(
-                    Reason::NotReadBack,
-                    format!("{} is gone from {}", self.key, self.store.place()),
-                )
-            })
-    }
-
-    fn publish(&mut self) -> Result<bool, Failure> {
-        let (from, to) = (self.store.path(&self.temporary), self.store.path(&self.key));
-        let sftp = &self.connection.sftp;
-        let published = self.store.inner.handle.block_on(async {
-            if exists(sftp, &to).await? {
-                return Ok(false);
-            }
-            match sftp.rename(from, to.clone()).await {
-                Ok(()) => Ok(true),
-                Err(_) if exists(sftp, &to).await? => Ok(false),
-                Err(e) => Err(e),
-            }
-        });
-        let published = published.map_err(|e| self.store.failed("publishing", &self.key, &e))?;
-        self.published = published;
-        Ok(published)
-    }
-}
-
-impl Drop for SftpUpload {
+impl Drop for Uploading {
     fn drop(&mut self) {
-        let handle = self.store.inner.handle.clone();
         if let Some(file) = self.file.take() {
-            let _ = handle.block_on(file.close());
-        }
-        if !self.published {
-            let path = self.store.path(&self.temporary);
-            let _ = handle.block_on(self.connection.sftp.remove_file(path));
+            let _ = self.handle.block_on(file.close());
         }
     }
 }

@@ -1,5 +1,4 @@
-//! A WebDAV server: streamed by PUT under a temporary name, read back by GET, published by MOVE
-//! that overwrites nothing.
+//! A WebDAV server: streamed by PUT, read by GET, published by MOVE that overwrites nothing.
 
 use crds::report::{Reason, exit};
 use std::io::{self, Read};
@@ -15,8 +14,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
-use crate::store::temporary::{self, OWN};
-use crate::store::{Attempt, Entry, Own, Store, Upload, key_in};
+use crate::store::files::FileServer;
+use crate::store::{Attempt, Dated, Entry, key_in};
 
 /// Chunks between the archive and the connection.
 const CHUNKS: usize = 8;
@@ -34,7 +33,7 @@ pub struct Settings {
 
 /// A WebDAV server. Keys are below its root.
 #[derive(Clone)]
-pub struct WebdavStore {
+pub struct WebdavServer {
     client: Client,
     root: Url,
     login: Option<(String, SecretString)>,
@@ -42,7 +41,7 @@ pub struct WebdavStore {
     handle: Handle,
 }
 
-impl WebdavStore {
+impl WebdavServer {
     /// A store. Must be called within the runtime.
     ///
     /// # Errors
@@ -178,7 +177,35 @@ impl WebdavStore {
         Ok(())
     }
 
-    fn entries(&self, directory: &str) -> Result<Vec<Listed>, Failure> {
+    /// The answer to a PUT.
+    fn answer(&self, file: &mut Uploading, key: &str) -> Result<(), Failure> {
+        file.sender = None;
+        let Some(put) = file.put.take() else {
+            return Err(Failure::new(Reason::StoreFailed, "the upload is closed"));
+        };
+        let answer = self
+            .handle
+            .block_on(put)
+            .map_err(|e| Failure::new(Reason::HttpFailed, e.to_string()))?
+            .map_err(|e| self.unreachable("writing", key, &e))?;
+        self.expect_good("writing", key, &answer)
+    }
+}
+
+impl FileServer for WebdavServer {
+    type File = Uploading;
+
+    const SERVER: &'static str = "WebDAV server";
+
+    fn place(&self) -> String {
+        WebdavServer::place(self)
+    }
+
+    fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+
+    fn entries(&self, directory: &str) -> Result<Vec<Dated>, Failure> {
         let request = self
             .request("PROPFIND", &format!("{directory}/"))?
             .header("Depth", "1");
@@ -191,7 +218,7 @@ impl WebdavStore {
             .handle
             .block_on(answer.text())
             .map_err(|e| self.unreachable("listing", directory, &e))?;
-        let mut found = parse(&text).map_err(|e| {
+        let found = parse(&text).map_err(|e| {
             Failure::new(
                 Reason::StoreFailed,
                 format!(
@@ -200,16 +227,28 @@ impl WebdavStore {
                 ),
             )
         })?;
-        found.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(found)
+        let dated = found.into_iter().map(|e| {
+            let entry = Entry {
+                key: key_in(directory, &e.name),
+                size: e.size,
+            };
+            (entry, e.modified)
+        });
+        Ok(dated.collect())
     }
 
-    fn get(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
-        let answer = self.send("reading", key, self.request("GET", key)?)?;
+    fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {
+        let directory = key.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let mut found = self.entries(directory)?.into_iter();
+        Ok(found.find(|(e, _)| e.key == key).and_then(|(_, at)| at))
+    }
+
+    fn read(&self, doing: &str, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        let answer = self.send(doing, key, self.request("GET", key)?)?;
         if answer.status() == StatusCode::NOT_FOUND {
             return Ok(None);
         }
-        self.expect_good("reading", key, &answer)?;
+        self.expect_good(doing, key, &answer)?;
         Ok(Some(Box::new(Body {
             stream: Box::pin(answer.bytes_stream().map_err(io::Error::other)),
             handle: self.handle.clone(),
@@ -217,58 +256,54 @@ impl WebdavStore {
         })))
     }
 
-    fn temporary(&self, key: &str) -> String {
-        temporary::name(&self.attempt, key)
-    }
-}
-
-impl Store for WebdavStore {
-    fn describe(&self) -> String {
-        format!("WebDAV server {}", self.place())
-    }
-
-    fn begin(&self, key: &str) -> Result<Box<dyn Upload>, Failure> {
+    fn start(&self, key: &str) -> Result<Uploading, Failure> {
         self.make_collections(key)?;
-        let temporary = self.temporary(key);
         let (sender, receiver) = mpsc::channel::<io::Result<bytes::Bytes>>(CHUNKS);
         let stream = futures::stream::unfold(receiver, |mut receiver| async {
             receiver.recv().await.map(|chunk| (chunk, receiver))
         });
         let request = self
-            .request("PUT", &temporary)?
+            .request("PUT", key)?
             .body(reqwest::Body::wrap_stream(stream));
-        Ok(Box::new(WebdavUpload {
-            store: self.clone(),
-            key: key.to_owned(),
-            temporary,
+        Ok(Uploading {
             sender: Some(sender),
             put: Some(self.handle.spawn(request.send())),
-            published: false,
-        }))
+        })
     }
 
-    fn list(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
-        let found = self.entries(directory)?.into_iter();
-        Ok(found
-            .filter(|e| !e.name.starts_with('.'))
-            .map(|e| Entry {
-                key: key_in(directory, &e.name),
-                size: e.size,
-            })
-            .collect())
+    fn write(&self, file: &mut Uploading, key: &str, data: &[u8]) -> Result<(), Failure> {
+        let chunk = Ok(bytes::Bytes::copy_from_slice(data));
+        let sent = file.sender.as_ref().map(|s| s.blocking_send(chunk));
+        match sent {
+            Some(Ok(())) => Ok(()),
+            // The server has answered before the end: its answer says why.
+            _ => Err(self.answer(file, key).err().unwrap_or_else(|| {
+                Failure::new(
+                    Reason::StoreFailed,
+                    format!(
+                        "writing {key} on {}: the server took less than was sent",
+                        WebdavServer::place(self)
+                    ),
+                )
+            })),
+        }
     }
 
-    fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {
-        let (directory, name) = key.rsplit_once('/').unwrap_or(("", key));
-        let found = self.entries(directory)?;
-        Ok(found
-            .into_iter()
-            .find(|e| e.name == name)
-            .and_then(|e| e.modified))
+    fn close(&self, mut file: Uploading, key: &str) -> Result<(), Failure> {
+        self.answer(&mut file, key)
     }
 
-    fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
-        self.get(key)
+    fn publish(&self, from: &str, key: &str) -> Result<bool, Failure> {
+        let target = self.url(key)?;
+        let request = self
+            .request("MOVE", from)?
+            .header("Destination", target.as_str())
+            .header("Overwrite", "F");
+        let answer = self.send("publishing", key, request)?;
+        if answer.status() == StatusCode::PRECONDITION_FAILED {
+            return Ok(false);
+        }
+        self.expect_good("publishing", key, &answer).map(|()| true)
     }
 
     fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure> {
@@ -300,11 +335,6 @@ impl Store for WebdavStore {
         self.expect_good("writing", key, &answer).map(|()| true)
     }
 
-    fn mark(&self, directory: &str, name: &str) -> Result<bool, Failure> {
-        let key = key_in(directory, &format!("{OWN}{}~{name}", self.attempt.run));
-        self.create(&key, b"")
-    }
-
     fn remove(&self, key: &str) -> Result<(), Failure> {
         let answer = self.send("removing", key, self.request("DELETE", key)?)?;
         if answer.status() == StatusCode::NOT_FOUND {
@@ -312,103 +342,16 @@ impl Store for WebdavStore {
         }
         self.expect_good("removing", key, &answer)
     }
-
-    fn own(&self, directory: &str) -> Result<Vec<Own>, Failure> {
-        let found = self.entries(directory)?.into_iter();
-        Ok(found
-            .filter(|e| e.name.starts_with(OWN))
-            .map(|e| Own {
-                key: key_in(directory, &e.name),
-                modified: e.modified,
-                alive: None,
-            })
-            .collect())
-    }
-
-    fn keep_alive(&self) {}
 }
 
-struct WebdavUpload {
-    store: WebdavStore,
-    key: String,
-    temporary: String,
+/// A PUT under way.
+pub(super) struct Uploading {
     sender: Option<mpsc::Sender<io::Result<bytes::Bytes>>>,
     put: Option<JoinHandle<reqwest::Result<Response>>>,
-    published: bool,
 }
 
-impl WebdavUpload {
-    /// The answer to the PUT.
-    fn answer(&mut self) -> Result<(), Failure> {
-        self.sender = None;
-        let Some(put) = self.put.take() else {
-            return Err(Failure::new(Reason::StoreFailed, "the upload is closed"));
-        };
-        let answer = self
-            .store
-            .handle
-            .block_on(put)
-            .map_err(|e| Failure::new(Reason::HttpFailed, e.to_string()))?
-            .map_err(|e| self.store.unreachable("writing", &self.key, &e))?;
-        self.store.expect_good("writing", &self.key, &answer)
-    }
-}
-
-impl Upload for WebdavUpload {
-    fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
-        let chunk = Ok(bytes::Bytes::copy_from_slice(data));
-        let sent = self.sender.as_ref().map(|s| s.blocking_send(chunk));
-        match sent {
-            Some(Ok(())) => Ok(()),
-            // The server has answered before the end: its answer says why.
-            _ => Err(self.answer().err().unwrap_or_else(|| {
-                Failure::new(
-                    Reason::StoreFailed,
-                    format!(
-                        "writing {} on {}: the server took less than was sent",
-                        self.key,
-                        self.store.place()
-                    ),
-                )
-            })),
-        }
-    }
-
-    fn close(&mut self) -> Result<(), Failure> {
-        self.answer()
-    }
-
-    fn read_back(&self) -> Result<Box<dyn Read + Send>, Failure> {
-        self.store.get(&self.temporary)?.ok_or_else(|| {
-            Failure::new(
-                Reason::NotReadBack,
-                format!("{} is gone from {}", self.key, self.store.place()),
-            )
-        })
-    }
-
-    fn publish(&mut self) -> Result<bool, Failure> {
-        let target = self.store.url(&self.key)?;
-        let request = self
-            .store
-            .request("MOVE", &self.temporary)?
-            .header("Destination", target.as_str())
-            .header("Overwrite", "F");
-        let answer = self.store.send("publishing", &self.key, request)?;
-        if answer.status() == StatusCode::PRECONDITION_FAILED {
-            return Ok(false);
-        }
-        self.store.expect_good("publishing", &self.key, &answer)?;
-        self.published = true;
-        Ok(true)
-    }
-}
-
-impl Drop for WebdavUpload {
+impl Drop for Uploading {
     fn drop(&mut self) {
-        if self.published {
-            return;
-        }
         if let Some(sender) = self.sender.take() {
             // A body that ends in an error is no file.
             let _ = sender.try_send(Err(io::Error::other("the run was ended")));
@@ -416,7 +359,6 @@ impl Drop for WebdavUpload {
         if let Some(put) = self.put.take() {
             put.abort();
         }
-        let _ = self.store.remove(&self.temporary);
     }
 }
 
