@@ -29,6 +29,22 @@ pub fn is_unseen(c: char) -> bool {
         )
 }
 
+/// An error with its causes, in one line, as they say it. A cause whose words were said already is
+/// not repeated.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
 /// What stands in the place of an unseen character: a blank for control characters and line ends,
 /// else a mark, so that two texts that differ look different. [`is_unseen`] decides.
 #[must_use]

@@ -6,11 +6,11 @@ pub(crate) mod restore;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use crds::condition::reason::{INVALID_SPEC, NAME_TAKEN};
 use crds::labels::{MANAGER, RESUME_AT};
 use crds::report::clean;
 use crds::request::TOO_LONG;
 use crds::run::{MAX_MESSAGE, Trigger};
+use crds::text::chain;
 use crds::time::parse_rfc3339;
 use crds::{ScheduleStatus, labels};
 use k8s_openapi::api::batch::v1::Job;
@@ -24,6 +24,7 @@ use thiserror::Error;
 
 use crate::context::Context;
 use crate::digest;
+use crate::engine::reason;
 use crate::engine::{EventSpec, JobDigest, Object, Plan, Seed, StartFailure, Step, Stranger};
 use crate::event;
 use crate::kind::Kind;
@@ -115,7 +116,11 @@ pub(crate) async fn apply(
 ) -> Result<(), ApplyError> {
     for step in &plan.steps {
         match step {
-            Step::CreateJob(seed) => create(ctx, target, seed, now, changes).await?,
+            Step::CreateJob { seed, job } => create(ctx, target, seed, job, now, changes).await?,
+            Step::CannotBuild { seed, why } => {
+                let failure = failure(target, seed, why.reason, &why.message, now);
+                changes.failures.push(failure);
+            }
             Step::DeleteJob {
                 name,
                 uid,
@@ -205,21 +210,13 @@ async fn create(
     ctx: &Context,
     target: &Target<'_>,
     seed: &Seed,
+    job: &Job,
     now: DateTime<Utc>,
     changes: &mut Changes,
 ) -> Result<(), ApplyError> {
     let api = jobs(ctx, target);
-    let job = match target.kind.job(target.object, target.spec, seed) {
-        Ok(job) => job,
-        Err(problem) => {
-            changes
-                .failures
-                .push(failure(target, seed, INVALID_SPEC, &problem, now));
-            return Ok(());
-        }
-    };
     let params = post_params();
-    match write(ctx, "create", "jobs", api.create(&params, &job)).await {
+    match write(ctx, "create", "jobs", api.create(&params, job)).await {
         Ok(job) => {
             changes.jobs.extend(own_job(target, &job));
             if let Some(slot) = seed.slot {
@@ -261,7 +258,7 @@ fn refused(
         return Err(error);
     }
     let reason = if status.reason.is_empty() {
-        "Refused"
+        reason::REFUSED
     } else {
         &status.reason
     };
@@ -333,7 +330,7 @@ async fn adopt(
         changes.jobs.push(mine);
     } else {
         let message = format!("a Job named {} exists that is not this run's", seed.name);
-        let mut failure = failure(target, seed, NAME_TAKEN, &message, now);
+        let mut failure = failure(target, seed, reason::NAME_TAKEN, &message, now);
         failure.taken = true;
         changes.failures.push(failure);
     }
@@ -576,20 +573,6 @@ pub(crate) async fn mark_unreadable(
         api.patch_status(&object.name, &params, &patch),
     )
     .await
-}
-
-/// An error with its causes, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -89,10 +89,6 @@ impl KeptMeta {
         &self.namespace
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     pub(crate) fn into_object(self, kind: String) -> Object {
         Object {
             kind,

@@ -84,7 +84,7 @@ pub(crate) fn words(error: &AuthError, helper: &Helper) -> (String, String) {
             "use an exec helper in its place: users[].user.exec in the kubeconfig".to_owned(),
         ),
         other => (
-            mask(&plain_chain(other)),
+            mask(&crds::text::chain(other)),
             "correct users[].user in the kubeconfig".to_owned(),
         ),
     }
@@ -116,20 +116,6 @@ fn said(stdout: &[u8], stderr: &[u8]) -> String {
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     match login(error) {
         Some(login) => words(login, &Helper::default()).0,
-        None => mask(&plain_chain(error)),
+        None => mask(&crds::text::chain(error)),
     }
-}
-
-/// An error with its causes in one line, as they say it.
-fn plain_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }

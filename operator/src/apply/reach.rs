@@ -3,16 +3,15 @@
 use chrono::{DateTime, Utc};
 use crds::condition::{self, REACHABLE};
 use crds::report::Endpoint;
+use crds::text::chain;
 use kube::api::{Api, Patch};
 use kube::core::DynamicObject;
 use serde_json::json;
 
-use super::{ApplyError, Changes, Target, chain, patch_params, write};
+use super::{ApplyError, Changes, Target, patch_params, write};
 use crate::context::Context;
 use crate::engine::named;
-
-/// Reason of a condition that is True.
-const REACHED: &str = "Reached";
+use crate::engine::reason;
 
 /// Writes what is new. One that is gone or may not be written holds nothing up.
 pub(super) async fn reach(
@@ -32,8 +31,8 @@ pub(super) async fn reach(
         };
         let mut conditions = found.conditions.clone();
         let reason = match endpoint.reached {
-            true => REACHED.to_owned(),
-            false => named(&endpoint.reason, "Failed"),
+            true => reason::REACHED.to_owned(),
+            false => named(&endpoint.reason, reason::FAILED),
         };
         // Without a generation: the run may have begun before the newest edit.
         condition::set(

@@ -1,7 +1,6 @@
 //! The writes of a Restore's plan.
 
 use chrono::{DateTime, Utc};
-use crds::condition::reason::FAILED_CREATE;
 use crds::report::clean;
 use crds::request::Action;
 use crds::restore::Restore;
@@ -14,6 +13,7 @@ use serde_json::json;
 use super::{ApplyError, backoff, delete_job, merge_diff, patch_params, post_params, tell, write};
 use crate::context::Context;
 use crate::engine::StartFailure;
+use crate::engine::reason;
 use crate::restore::{Observed, Plan, Step};
 
 /// Applies every step, then patches status if it changed. A creation that was refused for a reason
@@ -85,7 +85,7 @@ async fn create(
     }
     let tries = seen.failure.as_ref().map_or(0, |f| f.tries) + 1;
     let reason = if status.reason.is_empty() {
-        FAILED_CREATE
+        reason::FAILED_CREATE
     } else {
         &status.reason
     };

@@ -421,6 +421,10 @@ fn fault_14_a_removed_schedule_is_gone_and_suspension_holds() {
     assert_eq!(kind.read(&spec.object, &spec).unwrap().0.schedule, None);
 }
 
+fn built(_: &Seed) -> Result<Job, crate::engine::Unbuilt> {
+    Ok(Job::default())
+}
+
 fn observed(name: &str, uid: &str) -> crate::engine::Observed {
     let created = parse_rfc3339("2025-01-11T00:00:30Z").unwrap();
     let (kind, spec) = world("nightly", "");
@@ -459,11 +463,11 @@ fn observed(name: &str, uid: &str) -> crate::engine::Observed {
 }
 
 fn creations(seen: &crate::engine::Observed, at: &str) -> Vec<String> {
-    crate::engine::plan(seen, parse_rfc3339(at).unwrap())
+    crate::engine::plan(seen, parse_rfc3339(at).unwrap(), &built)
         .steps
         .into_iter()
         .filter_map(|step| match step {
-            crate::engine::Step::CreateJob(seed) => Some(seed.name),
+            crate::engine::Step::CreateJob { seed, .. } => Some(seed.name),
             _ => None,
         })
         .collect()
@@ -540,7 +544,7 @@ fn fault_15_an_edit_starts_no_run() {
         seen.object.schedule_edited = parse_rfc3339("2025-01-11T00:05:00Z");
         let at = "2025-01-11T00:05:01Z";
         assert_eq!(creations(&seen, at), Vec::<String>::new());
-        seen.status = crate::engine::plan(&seen, parse_rfc3339(at).unwrap()).status;
+        seen.status = crate::engine::plan(&seen, parse_rfc3339(at).unwrap(), &built).status;
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use crds::ScheduleStatus;
 
-use super::Controller;
+use super::shared::Controller;
 use crate::digest::Kept;
 use crate::guard::{Task, caught_now};
 use crate::metrics::{Row, Series, Source};

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crds::text::chain;
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;
@@ -19,8 +20,7 @@ use tokio::task::JoinSet;
 
 use self::feeds::References;
 pub(super) use self::feeds::{CronJobs, Feed, Jobs, Objects, Pods, Strangers};
-use super::Controller;
-use crate::apply::chain;
+use super::shared::Controller;
 use crate::guard::{self, Task};
 
 /// Objects a page of a list.

@@ -10,12 +10,10 @@ use crds::bounds::LEAP_SECONDS;
 use crds::time::{from_k8s, plus_seconds, rfc3339, to_k8s};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::draft::Draft;
 use super::ledger;
-use super::plan::Draft;
+use super::reason;
 use super::slots;
-
-/// Reason of the event.
-const MENDED: &str = "AccountingMended";
 
 /// True if an instant is further ahead of the clock than clocks differ.
 pub(super) fn is_ahead(at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
@@ -64,7 +62,13 @@ pub(super) fn mend(draft: &mut Draft<'_>) {
                 "slots up to {} were accounted for by a clock that was ahead; the books are set back, and slots come due again from now on",
                 rfc3339(until)
             );
-            draft.event(rfc3339(until), MENDED, true, "Schedule", note);
+            draft.event(
+                rfc3339(until),
+                reason::ACCOUNTING_MENDED,
+                true,
+                "Schedule",
+                note,
+            );
         }
         Some(_) => return,
         None => {}

@@ -6,11 +6,12 @@
 //! UID, so that a holder that was taken for gone and writes late meets the Job that is there.
 
 use chrono::Duration;
-use crds::condition::{self, EXCLUSIVE, reason};
+use crds::condition::{self, EXCLUSIVE};
 use crds::status::MAX_OTHER_CONTROLLERS;
 
+use super::draft::{Draft, Plan};
 use super::observed::{Observed, Standing};
-use super::plan::{Draft, Plan};
+use super::reason;
 
 /// Another installation is looked at again after this time.
 const LOOK: Duration = Duration::seconds(30);

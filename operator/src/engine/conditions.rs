@@ -1,6 +1,6 @@
 //! What the table and the conditions show.
 
-use crds::condition::{self, reason};
+use crds::condition;
 use crds::labels;
 use crds::report::clean;
 use crds::request::Action;
@@ -12,9 +12,10 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::ahead;
+use super::draft::Draft;
 use super::fit::fit;
 use super::outcome;
-use super::plan::Draft;
+use super::reason;
 use super::runs;
 use super::slots;
 use super::start;
@@ -173,8 +174,8 @@ fn accepted(draft: &mut Draft<'_>) {
 
 fn scheduled(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
     let (status, reason, message) = match schedule {
-        _ if !draft.accepted() => ("False", "NotAccepted".to_owned(), String::new()),
-        None => ("False", "NoSchedule".to_owned(), String::new()),
+        _ if !draft.accepted() => ("False", reason::NOT_ACCEPTED.to_owned(), String::new()),
+        None => ("False", reason::NO_SCHEDULE.to_owned(), String::new()),
         Some(schedule) => next_slot(draft, schedule),
     };
     put(draft, condition::SCHEDULED, status, &reason, message);
@@ -315,7 +316,7 @@ fn ready(draft: &mut Draft<'_>) {
             draft,
             condition::READY,
             "True",
-            "AsScheduled",
+            reason::AS_SCHEDULED,
             String::new(),
         ),
     }

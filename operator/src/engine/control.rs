@@ -6,12 +6,10 @@ use crds::report::clean;
 use crds::run::MAX_MESSAGE;
 use crds::time::{from_k8s, parse_rfc3339, to_k8s};
 
+use super::draft::{Draft, Step};
 use super::observed::{JobDigest, PodDigest};
-use super::plan::{Draft, Step};
+use super::reason;
 use super::{history, pending, runs, slots};
-
-/// Intent: the container was not running in time.
-pub(super) const NEVER_STARTED: &str = "NeverStarted";
 
 /// Begin and end of suspension (CronJob rule 30): both are recorded; on resume the slots before
 /// the newest are accounted, the newest is left to start.
@@ -77,7 +75,7 @@ fn resume_at(draft: &mut Draft<'_>) {
         }
         draft.event(
             text.clone(),
-            "ResumeAtInvalid",
+            reason::RESUME_AT_INVALID,
             true,
             "Resume",
             format!("annotation {RESUME_AT} is {text:?}, not an RFC 3339 time; it is ignored"),
@@ -102,7 +100,7 @@ fn resume_at(draft: &mut Draft<'_>) {
         let note = format!(
             "the suspension ended at {text} and {manager} suspended the object again; it stays suspended. Change suspend where {manager} takes it from"
         );
-        draft.event(text.clone(), "SuspendedAgain", true, "Resume", note);
+        draft.event(text.clone(), reason::SUSPENDED_AGAIN, true, "Resume", note);
     } else if at <= draft.now {
         draft.steps.push(Step::Resume { at: text.clone() });
     } else {
@@ -169,7 +167,7 @@ fn startup(draft: &mut Draft<'_>, job: &JobDigest) {
     let Some(run) = run else { return };
     let seconds = draft.seen.settings.startup_deadline;
     let (reason, message) = pending::cause_or_none(&draft.seen.obstacles, job, &pods);
-    run.intent = Some(NEVER_STARTED.to_owned());
+    run.intent = Some(reason::NEVER_STARTED.to_owned());
     run.reason = reason;
     run.message = clean(
         &format!("not running within {seconds} s: {message}"),

@@ -4,8 +4,8 @@ use chrono::{DateTime, Duration, Utc};
 use crds::request::Action;
 use crds::status::RequestState;
 
+use super::draft::{Draft, Step};
 use super::observed::{JobDigest, JobOutcome};
-use super::plan::{Draft, Step};
 use super::{notices, verify};
 
 /// A finished Job stays for longer than a lease, so that a stalled former leader's late POST meets

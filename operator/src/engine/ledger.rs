@@ -1,17 +1,12 @@
 //! The books: totals, missed slots, opening and closing of runs. Each slot is entered once.
 
+use super::reason;
 use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
-use crds::condition::reason;
 use crds::run::{Run, RunResult, Trigger};
 use crds::schedule::SlotCount;
 use crds::status::{MAX_MISSED, MissedSlots, Totals};
 use crds::time::{from_k8s, to_k8s};
-
-/// Why a run ended that nobody may hold against the backup.
-pub(super) const CANCELLED: &str = "Cancelled";
-/// A newer slot took the run's place under `concurrencyPolicy: Replace`.
-pub(super) const REPLACED: &str = "Replaced";
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +62,7 @@ pub(super) fn give_back(
         } else {
             count(to).min(entry.count)
         };
-        let skipped = entry.reason == super::slots::BY_USER;
+        let skipped = entry.reason == reason::SKIPPED_BY_USER;
         let column = if skipped {
             &mut totals.skipped
         } else {
@@ -185,7 +180,7 @@ fn scalars(status: &mut ScheduleStatus, run: &Run, at: DateTime<Utc>) {
         let newest = status.last_successful_time.as_ref().map(from_k8s);
         status.last_successful_time = Some(to_k8s(newest.map_or(at, |n| n.max(at))));
         status.last_size = run.stored_bytes.map(size).or(status.last_size.take());
-    } else if run.reason != CANCELLED && run.reason != REPLACED {
+    } else if run.reason != reason::CANCELLED && run.reason != reason::REPLACED {
         *failures = failures.saturating_add(1);
     }
 }

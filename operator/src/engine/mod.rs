@@ -13,6 +13,7 @@ mod ahead;
 mod claim;
 mod conditions;
 mod control;
+mod draft;
 mod fit;
 mod history;
 mod ledger;
@@ -22,6 +23,7 @@ mod outcome;
 pub(crate) mod overdue;
 pub(crate) mod pending;
 mod plan;
+pub(crate) mod reason;
 mod requests;
 mod runs;
 mod slots;
@@ -30,11 +32,12 @@ mod start;
 mod tests;
 mod verify;
 
+pub use draft::{Builder, EventSpec, Plan, Seed, Step, Unbuilt};
 pub use notices::Wanted;
 pub use observed::{
     Ended, JobDigest, JobOutcome, KindCondition, Limit, Object, Observed, PodDigest, Room,
     Settings, Standing, StartFailure, Stranger,
 };
-pub(crate) use outcome::{NO_REPORT, Verdict, held, named, newest_end, of as verdict};
+pub(crate) use outcome::{Verdict, held, named, newest_end, of as verdict};
 pub use pending::{Look, Obstacle};
-pub use plan::{EventSpec, Plan, Seed, Step, plan};
+pub use plan::plan;

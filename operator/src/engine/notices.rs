@@ -14,18 +14,14 @@ use crds::schedule::Schedule;
 use crds::status::{MAX_NOTICES, PendingNotice};
 use crds::time::{from_k8s, parse_rfc3339, plus_seconds, rfc3339, to_k8s};
 
-use super::ledger::{CANCELLED, REPLACED};
+use super::draft::{Draft, Seed};
 use super::observed::{JobDigest, Object, PodDigest};
 use super::outcome::{self, Verdict};
 use super::overdue::{self, Case};
-use super::plan::{Draft, Seed, Step};
+use super::reason;
 use super::slots;
 use super::start::{self, Bar};
 
-/// Reason of the event: receivers were not told.
-const FAILED: &str = "NotificationFailed";
-/// Reason in notices of overdue objects.
-const OVERDUE: &str = "Overdue";
 /// A Job that can't be created is looked at again at least this often.
 const RECHECK: Duration = Duration::seconds(30);
 
@@ -101,7 +97,7 @@ fn enter_or_warn(draft: &mut Draft<'_>, event: NotificationEvent, subject: Strin
             "{} of {subject} is not sent: {MAX_NOTICES} notices wait already; see `kubectl get jobs` for what holds them",
             event.as_str()
         );
-        draft.event(subject, FAILED, true, "Notify", note);
+        draft.event(subject, reason::NOTIFICATION_FAILED, true, "Notify", note);
     }
 }
 
@@ -127,7 +123,7 @@ fn failures(draft: &mut Draft<'_>) {
 
 /// True if somebody asked for this end.
 fn wished(run: &Run) -> bool {
-    let by = |text: &str| text == CANCELLED || text == REPLACED;
+    let by = |text: &str| text == reason::CANCELLED || text == reason::REPLACED;
     by(&run.reason) || run.intent.as_deref().is_some_and(by)
 }
 
@@ -223,7 +219,13 @@ fn give_up(draft: &mut Draft<'_>, notice: &PendingNotice, why: &str) {
     leave(draft, notice);
     let (event, subject) = (notice.event.as_str(), &notice.subject);
     let note = format!("{event} of {subject} did not reach every receiver: {why}");
-    draft.event(format!("{event} {subject}"), FAILED, true, "Notify", note);
+    draft.event(
+        format!("{event} {subject}"),
+        reason::NOTIFICATION_FAILED,
+        true,
+        "Notify",
+        note,
+    );
 }
 
 /// Plans the Job.
@@ -240,11 +242,11 @@ fn begin(draft: &mut Draft<'_>, notice: &PendingNotice, name: String) {
     }
     draft.wake_at(draft.now + RECHECK);
     let words = words(draft, notice);
-    draft.steps.push(Step::CreateJob(Seed {
+    draft.create_job(Seed {
         action: Action::Notify,
         notice: Some(words),
         ..Seed::new(name, Trigger::Manual)
-    }));
+    });
 }
 
 /// Where the Job stands.
@@ -271,7 +273,7 @@ fn words(draft: &Draft<'_>, notice: &PendingNotice) -> RunNotice {
         event: notice.event,
         run: String::new(),
         slot: Some(notice.subject.clone()),
-        reason: OVERDUE.to_owned(),
+        reason: reason::OVERDUE.to_owned(),
         message: String::new(),
     };
     match notice.event {
@@ -279,7 +281,7 @@ fn words(draft: &Draft<'_>, notice: &PendingNotice) -> RunNotice {
             let slot = parse_rfc3339(&notice.subject).map(to_k8s);
             let of = |m: &&crds::status::MissedSlots| Some(&m.from) == slot.as_ref();
             let stretch = status.missed.iter().find(of);
-            words.reason = stretch.map_or_else(|| "Missed".to_owned(), |m| m.reason.clone());
+            words.reason = stretch.map_or_else(|| reason::MISSED.to_owned(), |m| m.reason.clone());
             words.message = match stretch {
                 Some(m) if m.count > 1 => format!(
                     "{} slots up to {} were not started",
@@ -310,7 +312,7 @@ fn words(draft: &Draft<'_>, notice: &PendingNotice) -> RunNotice {
             words.slot = run
                 .and_then(|r| r.slot.as_ref())
                 .map(|s| rfc3339(from_k8s(s)));
-            words.reason = run.map_or_else(|| "Failed".to_owned(), |r| r.reason.clone());
+            words.reason = run.map_or_else(|| reason::FAILED.to_owned(), |r| r.reason.clone());
             words.message = run
                 .map(|r| r.message.clone())
                 .filter(|m| !m.is_empty())

@@ -2,21 +2,19 @@
 //! the Job's condition.
 
 use chrono::{DateTime, Duration, Utc};
-use crds::condition::reason::EXIT_STATUS_ONLY;
-use crds::report::{Reason, Report, clean, exit};
+use crds::report::{Report, clean, exit};
 use crds::run::{MAX_MESSAGE, Run, RunResult};
 use crds::time::{parse_rfc3339, to_k8s};
 
+use super::draft::Draft;
 use super::ledger::Closing;
 use super::observed::{Ended, JobDigest, JobOutcome, PodDigest};
-use super::plan::Draft;
+use super::reason;
 
 /// A finished Job's pod may be seen later than the Job; its report is waited for so long.
 const REPORT_GRACE: Duration = Duration::seconds(10);
 /// Other containers of a pod get so long to end after the backup's.
 const HELD_GRACE: Duration = Duration::seconds(10);
-/// Reason: our runner's container ended with status 0 and left no report.
-pub(crate) const NO_REPORT: &str = "NoReport";
 
 /// What is known of a run's end.
 #[derive(Debug, PartialEq)]
@@ -125,9 +123,9 @@ pub(crate) fn newest_end<'a>(pods: &[&'a PodDigest]) -> Option<&'a Ended> {
 fn reported(report: &Report, at: DateTime<Utc>) -> Closing {
     let good = report.good == Some(true);
     let otherwise = if good {
-        Reason::Completed.as_str()
+        reason::COMPLETED
     } else {
-        "Failed"
+        reason::FAILED
     };
     Closing {
         result: if good {
@@ -146,13 +144,13 @@ fn by_exit_status(own: bool, at: DateTime<Utc>) -> Closing {
     let (result, reason, message) = if own {
         (
             RunResult::Failed,
-            NO_REPORT,
+            reason::NO_REPORT,
             "the container ended with status 0 and left no report, so nothing shows what it did; `kubectl backup runs --stored` shows what is in the store, `kubectl backup run-now` makes another one",
         )
     } else {
         (
             RunResult::Succeeded,
-            EXIT_STATUS_ONLY,
+            reason::EXIT_STATUS_ONLY,
             "the container ended with status 0; its image writes no report, so nothing is known of what it stored",
         )
     };
@@ -175,15 +173,15 @@ fn made(
     let trouble = pods.iter().rev().find_map(|p| p.trouble.as_ref());
     let (reason, message) = match (reason, ended, trouble) {
         ("DeadlineExceeded", ..) => (
-            Reason::Timeout.as_str().to_owned(),
+            reason::TIMEOUT.to_owned(),
             format!(
                 "the Job's activeDeadlineSeconds ran out ({message}); raise TIMEOUT or activeDeadlineSeconds, or back up less at a time"
             ),
         ),
         (_, Some(end), _) => from_exit(end),
-        (_, None, Some((reason, message))) => (named(reason, "Failed"), message.to_string()),
+        (_, None, Some((reason, message))) => (named(reason, reason::FAILED), message.to_string()),
         (reason, None, None) => (
-            named(reason, "Failed"),
+            named(reason, reason::FAILED),
             format!(
                 "{message}; its pods were gone before they were read: look at the cluster's log store"
             ),
@@ -208,31 +206,31 @@ pub(super) fn from_exit(end: &Ended) -> (String, String) {
     };
     match (&*end.reason, code) {
         ("OOMKilled", _) => (
-            "OOMKilled".into(),
+            reason::OOM_KILLED.into(),
             "the container used more memory than its limit; raise resources.limits.memory".into(),
         ),
         (_, 137) => (
-            "Killed".into(),
+            reason::KILLED.into(),
             format!(
                 "the container was killed (status 137){said}; look at node pressure and evictions"
             ),
         ),
         (_, 143) => (
-            Reason::Terminated.as_str().into(),
+            reason::TERMINATED.into(),
             format!(
                 "the container was asked to stop (status 143){said}; the pod was deleted or its node drained"
             ),
         ),
         (_, exit::SETTINGS) => (
-            Reason::InvalidSettings.as_str().into(),
+            reason::INVALID_SETTINGS.into(),
             format!("the container ended with status 2{said}"),
         ),
         ("" | "Error" | "Completed", _) => (
-            "ExitCode".into(),
+            reason::EXIT_CODE.into(),
             format!("the container ended with status {code}{said}; see its log"),
         ),
         (reason, _) => (
-            named(reason, "Failed"),
+            named(reason, reason::FAILED),
             format!("the container ended with status {code} ({reason}){said}"),
         ),
     }

@@ -5,13 +5,13 @@
 //! read for one Job or pod at a time, seldomer the longer it waits.
 
 use chrono::{DateTime, Duration, Utc};
-use crds::condition::reason::RUN_PENDING;
 use crds::report::clean;
 use crds::run::{MAX_MESSAGE, PENDING};
 
+use super::draft::Draft;
 use super::observed::{JobDigest, PodDigest};
 use super::outcome;
-use super::plan::Draft;
+use super::reason;
 
 /// Events are first looked at when a container should long have begun.
 const FIRST_LOOK: Duration = Duration::seconds(5);
@@ -19,10 +19,6 @@ const FIRST_LOOK: Duration = Duration::seconds(5);
 const LAST_LOOK: Duration = Duration::seconds(300);
 /// Between two attempts of a Job its controller waits by itself.
 const BETWEEN_ATTEMPTS: Duration = Duration::seconds(30);
-/// Reason, where nobody says more.
-const NO_POD: &str = "NoPod";
-/// Reason of a Job that somebody suspended.
-const SUSPENDED: &str = "JobSuspended";
 
 /// What events said of a Job without a running container.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +99,7 @@ pub(crate) fn cause(
 ) -> Option<(String, String)> {
     if job.suspended {
         let message = "spec.suspend of its Job is true: whoever set it has to set it to false";
-        return Some((SUSPENDED.to_owned(), message.to_owned()));
+        return Some((reason::JOB_SUSPENDED.to_owned(), message.to_owned()));
     }
     let pod = alive(pods);
     let trouble = pod.and_then(|p| p.trouble.as_ref());
@@ -114,7 +110,7 @@ pub(crate) fn cause(
         None => of(known, &job.uid, subject)?.words.as_ref()?,
     };
     let message = format!("{message}{}", remedy(message));
-    Some((outcome::named(reason, "NotStarted"), message))
+    Some((outcome::named(reason, reason::NOT_STARTED), message))
 }
 
 /// [`cause`], or that there is none.
@@ -125,14 +121,14 @@ pub(crate) fn cause_or_none(
 ) -> (String, String) {
     cause(known, job, pods).unwrap_or_else(|| match alive(pods) {
         Some(pod) => (
-            "NeverStarted".to_owned(),
+            reason::NEVER_STARTED.to_owned(),
             format!(
                 "pod {} did not start its container, and nothing said why; see `kubectl get events --field-selector involvedObject.name={}`",
                 pod.name, pod.name
             ),
         ),
         None => (
-            NO_POD.to_owned(),
+            reason::NO_POD.to_owned(),
             format!(
                 "no pod of Job {} was made, and nothing said why; see `kubectl get events --field-selector involvedObject.name={}`",
                 job.name, job.name
@@ -230,6 +226,6 @@ pub(super) fn note(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &
     if fresh {
         let note = format!("run {} is pending ({reason}): {}", run.name, run.message);
         let subject = format!("{} {reason}", run.name);
-        draft.event(subject, RUN_PENDING, true, "Start", note);
+        draft.event(subject, reason::RUN_PENDING, true, "Start", note);
     }
 }

@@ -9,10 +9,11 @@ use crds::status::{MAX_REQUESTS, RequestState, RequestStatus};
 use crds::time::{parse_rfc3339, to_k8s};
 use crds::{names, validate};
 
-use super::ledger::{self, CANCELLED, Closing};
+use super::draft::{Draft, Step};
+use super::ledger::{self, Closing};
 use super::observed::{JobDigest, JobOutcome, PodDigest};
 use super::outcome;
-use super::plan::{Draft, Step};
+use super::reason;
 use super::{history, pending, runs, start, verify};
 
 /// Answers what is asked and carries on what was.
@@ -96,7 +97,7 @@ fn refusal(draft: &Draft<'_>, request: &Request) -> Option<String> {
     }
     if request.is_expired(draft.now) {
         return Some(format!(
-            "it expired at {}, before the operator saw it; ask again",
+            "it expired at {}, before the operator saw it; send the request again",
             request.expires_at
         ));
     }
@@ -149,7 +150,7 @@ fn backup(draft: &mut Draft<'_>, request: &Request) {
         return echo(draft, request, state, Some(name), message);
     }
     if let Some(hold) = start::blocked(draft, Trigger::Manual) {
-        let asks = hold.reason == start::FORBID && !request.options.queue;
+        let asks = hold.reason == reason::CONCURRENCY_FORBID && !request.options.queue;
         if asks || start::crowded(draft) {
             let advice = if asks {
                 "; wait for it, or ask with --queue"
@@ -201,15 +202,15 @@ fn plan_job(draft: &mut Draft<'_>, request: &Request) {
     if let Some(failure) = failed {
         let message = if failure.taken {
             format!(
-                "a Job named {} that is not this object's is in the way; delete or rename it and ask again",
-                seed.name
+                "{}, then send the request again",
+                start::in_the_way_of(&seed.name)
             )
         } else {
-            format!("{}: {}", failure.reason, failure.message)
+            start::refused(failure)
         };
         return echo(draft, request, RequestState::Failed, None, message);
     }
-    draft.steps.push(Step::CreateJob(seed));
+    draft.create_job(seed);
 }
 
 /// Ends a run: one that waits at once, one with a Job by intent first.
@@ -249,7 +250,7 @@ fn cancel(draft: &mut Draft<'_>, request: &Request) {
     let run = &mut draft.status.runs[index];
     let name = run.name.clone();
     if run.job_uid.is_some() {
-        run.intent = Some(CANCELLED.to_owned());
+        run.intent = Some(reason::CANCELLED.to_owned());
         run.message = message;
         return echo(
             draft,
@@ -261,7 +262,7 @@ fn cancel(draft: &mut Draft<'_>, request: &Request) {
     }
     let closing = Closing {
         result: RunResult::Skipped,
-        reason: CANCELLED.to_owned(),
+        reason: reason::CANCELLED.to_owned(),
         message,
         at: draft.now,
     };
@@ -285,7 +286,13 @@ fn echo(
 ) {
     if state == RequestState::Refused {
         let note = format!("{} refused: {message}", request.action.as_str());
-        draft.event(request.id.clone(), "RequestRefused", true, "Request", note);
+        draft.event(
+            request.id.clone(),
+            reason::REQUEST_REFUSED,
+            true,
+            "Request",
+            note,
+        );
     }
     let entry = RequestStatus {
         id: request.id.clone(),
@@ -350,7 +357,7 @@ fn cancelled(draft: &Draft<'_>, run: Option<&str>) -> Option<(RequestState, Stri
     let run = draft.status.runs.iter().find(|r| Some(&*r.name) == run)?;
     match run.result {
         RunResult::Waiting | RunResult::Running => None,
-        _ if run.reason == CANCELLED => {
+        _ if run.reason == reason::CANCELLED => {
             Some((RequestState::Succeeded, "the run was stopped".into()))
         }
         other => Some((
@@ -470,9 +477,9 @@ fn verified(draft: &mut Draft<'_>, report: &Report) {
         run.name.clone()
     });
     let why = if verification.passed {
-        "Passed"
+        reason::PASSED
     } else {
-        "Failed"
+        reason::FAILED
     };
     // What is verified beyond the list is no news of the newest.
     if let Some(name) = name.or(key.map(str::to_owned)) {

@@ -7,16 +7,14 @@ use crds::run::{MAX_MESSAGE, PENDING, Run, RunResult, Trigger};
 use crds::time::{from_k8s, plus_seconds, to_k8s};
 
 use super::ahead;
+use super::draft::Draft;
 use super::ledger::{self, Closing};
 use super::observed::{JobDigest, PodDigest};
 use super::outcome::{self, Verdict};
 use super::pending;
-use super::plan::Draft;
+use super::reason;
 use super::slots;
 use super::verify;
-
-/// Reason of a run whose Job vanished before its end was seen.
-const JOB_DELETED: &str = "JobDeleted";
 
 /// Gives every backup Job its run: known ones by UID, slot or request, new ones are entered.
 pub(super) fn match_jobs(draft: &mut Draft<'_>) {
@@ -217,7 +215,7 @@ fn judge(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDiges
                 let note = format!("run {}: {words}", run.name);
                 let subject = run.name.clone();
                 run.warnings.push(words);
-                draft.event(subject, "ContainerDidNotEnd", true, "Backup", note);
+                draft.event(subject, reason::CONTAINER_DID_NOT_END, true, "Backup", note);
             }
             finish(draft, index, closing);
         }
@@ -228,7 +226,7 @@ fn judge(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDiges
 /// stand: what the pod says while it is being ended is the effect, not the cause.
 fn intended(run: &Run) -> Option<(String, String)> {
     let intent = run.intent.as_ref()?;
-    let never_started = intent == super::control::NEVER_STARTED && !run.reason.is_empty();
+    let never_started = intent == reason::NEVER_STARTED && !run.reason.is_empty();
     let reason = if never_started { &run.reason } else { intent };
     Some((reason.clone(), run.message.clone()))
 }
@@ -245,7 +243,7 @@ fn progress(run: &mut Run, pods: &[&PodDigest]) {
         Some(report) if !report.reason.is_empty() => (report.reason, report.message),
         _ => outcome::from_exit(end),
     };
-    run.reason = outcome::named(&reason, "Failed");
+    run.reason = outcome::named(&reason, reason::FAILED);
     run.message = clean(&format!("an attempt failed: {message}"), MAX_MESSAGE);
     run.exit_code = Some(end.exit_code);
 }
@@ -263,14 +261,14 @@ fn vanished(draft: &mut Draft<'_>, index: usize, pods: &[&PodDigest]) {
     }
     let good = report.as_ref().is_some_and(|r| r.good == Some(true));
     let (reason, message) = match (intended(run), report) {
-        (_, Some(report)) if good => (outcome::named(&report.reason, Reason::Completed.as_str()), report.message),
+        (_, Some(report)) if good => (outcome::named(&report.reason, reason::COMPLETED), report.message),
         (Some(intended), _) => intended,
         (None, _) if run.phase.as_deref() == Some(PENDING) => (
             run.reason.clone(),
             format!("{}; its Job was deleted while it waited", run.message),
         ),
         (None, _) => (
-            JOB_DELETED.to_owned(),
+            reason::JOB_DELETED.to_owned(),
             "the Job was deleted before its outcome was seen; run it again with `kubectl backup run-now`".to_owned(),
         ),
     };
@@ -310,9 +308,9 @@ fn finish(draft: &mut Draft<'_>, index: usize, closing: Closing) {
         format!("run {} failed ({}){text}", run.name, closing.reason)
     };
     let event = if good {
-        "BackupSucceeded"
+        reason::BACKUP_SUCCEEDED
     } else {
-        "BackupFailed"
+        reason::BACKUP_FAILED
     };
     draft.event(run.name.clone(), event, !good, "Backup", note);
     ledger::close(&mut draft.status, index, closing);

@@ -2,38 +2,27 @@
 
 use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
-use crds::condition::reason;
 use crds::labels::{SCHEDULE_SINCE, SKIP_SLOTS_UNTIL};
 use crds::run::{RunResult, Trigger};
 use crds::schedule::Schedule;
 use crds::status::ObservedSchedule;
 use crds::time::{from_k8s, parse_rfc3339, plus_seconds, to_k8s};
 
+use super::draft::Draft;
 use super::ledger::{self, Closing};
 use super::observed::{Observed, Settings};
-use super::plan::Draft;
+use super::reason;
 use super::start;
-
-/// Reason: the operator was not there, or was kept from starting.
-pub(super) const OUTAGE: &str = "Outage";
-/// Reason: the object was suspended.
-pub(super) const SUSPENDED: &str = "Suspended";
-/// Reason: startingDeadlineSeconds had passed.
-pub(super) const DEADLINE: &str = "DeadlineExceeded";
-/// Reason: annotation skip-slots-until.
-pub(super) const BY_USER: &str = "SkippedByUser";
-/// Reason: the schedule changed before the slot could start.
-const EDITED: &str = "ScheduleChanged";
 
 /// True if slots were not started for this reason because somebody wanted it so.
 pub(super) fn by_wish(reason: &str) -> bool {
     let wishes = [
-        SUSPENDED,
-        BY_USER,
-        EDITED,
-        super::ledger::CANCELLED,
-        super::start::FORBID,
-        super::start::REPLACING,
+        reason::SUSPENDED,
+        reason::SKIPPED_BY_USER,
+        reason::SCHEDULE_CHANGED,
+        reason::CANCELLED,
+        reason::CONCURRENCY_FORBID,
+        reason::REPLACING,
         reason::LEAST_INTERVAL,
     ];
     wishes.contains(&reason)
@@ -180,7 +169,7 @@ pub(super) fn edits(draft: &mut Draft<'_>) {
         since: Some(to_k8s(since)),
         anchor: Some(to_k8s(since)),
     });
-    drop_waiting(draft, Some(EDITED));
+    drop_waiting(draft, Some(reason::SCHEDULE_CHANGED));
 }
 
 /// The instant of an edit: stamped by webhook or plugin, else of the schedule's manager, else now.
@@ -217,9 +206,9 @@ pub(super) fn drop_waiting(draft: &mut Draft<'_>, reason: Option<&str>) {
             format!("{}: {}", closing.reason, closing.message),
         );
         let event = if failed {
-            "BackupFailed"
+            reason::BACKUP_FAILED
         } else {
-            "SlotSkipped"
+            reason::SLOT_SKIPPED
         };
         draft.event(name, event, failed, "Schedule", note);
         ledger::close(&mut draft.status, index, closing);
@@ -259,15 +248,15 @@ pub(super) fn pass_over(
     for pair in cuts.windows(2) {
         let (after, to) = (pair[0], pair[1]);
         let why = if skip.is_some_and(|s| to <= s) {
-            BY_USER
+            reason::SKIPPED_BY_USER
         } else if suspended.is_some_and(|(a, b)| a < to && to <= b) {
-            SUSPENDED
+            reason::SUSPENDED
         } else {
-            newest.unwrap_or(OUTAGE)
+            newest.unwrap_or(reason::OUTAGE)
         };
         let slots = schedule.count_in(after, to, anchor);
         passed = slots.count.saturating_add(passed);
-        let skipped = why == BY_USER || why == reason::LEAST_INTERVAL;
+        let skipped = why == reason::SKIPPED_BY_USER || why == reason::LEAST_INTERVAL;
         ledger::pass(&mut draft.status, slots, why, skipped);
         if why != reason::LEAST_INTERVAL {
             tell(draft, slots, why);
@@ -288,11 +277,11 @@ fn tell(draft: &mut Draft<'_>, slots: crds::schedule::SlotCount, reason: &str) {
         1 => format!("the slot {last} was not started: {reason}"),
         n => format!("{n} slots from {first} to {last} were not started: {reason}"),
     };
-    let warning = reason != BY_USER && reason != SUSPENDED;
-    let event = if reason == BY_USER {
-        "SlotsSkipped"
+    let warning = reason != reason::SKIPPED_BY_USER && reason != reason::SUSPENDED;
+    let event = if reason == reason::SKIPPED_BY_USER {
+        reason::SLOTS_SKIPPED
     } else {
-        "SlotsMissed"
+        reason::SLOTS_MISSED
     };
     draft.event(last, event, warning, "Schedule", note);
 }

@@ -1,7 +1,6 @@
 //! Starting runs: what is due, what holds it back.
 
 use chrono::{DateTime, Duration, Utc};
-use crds::condition::reason::{FAILED_CREATE, NAME_TAKEN};
 use crds::names;
 use crds::parts::ConcurrencyPolicy;
 use crds::request::{Action, Options};
@@ -10,19 +9,12 @@ use crds::schedule::Schedule;
 use crds::status::MAX_OPEN_RUNS;
 use crds::time::{from_k8s, plus_seconds, rfc3339, rfc3339_in, to_k8s};
 
-use super::ledger::{self, REPLACED};
+use super::draft::{Draft, Seed, Step};
+use super::ledger;
 use super::observed::{JobDigest, StartFailure};
-use super::plan::{Draft, Seed, Step};
+use super::reason;
 use super::slots;
 
-/// A run is active and the policy lets none start beside it.
-pub(super) const FORBID: &str = "ConcurrencyForbid";
-/// The active run is being replaced.
-pub(super) const REPLACING: &str = "Replacing";
-/// `--max-active-runs` is reached.
-pub(super) const LIMIT: &str = "MaxActiveRuns";
-/// [`MAX_OPEN_RUNS`] is reached.
-const OPEN: &str = "MaxOpenRuns";
 /// A held run is looked at again at least this often, should no event do it.
 const RECHECK: Duration = Duration::seconds(30);
 
@@ -48,7 +40,7 @@ pub(super) fn due(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
         return;
     };
     if slots::skip_until(draft.seen).is_some_and(|until| slot <= until) {
-        slots::drop_waiting(draft, Some(slots::BY_USER));
+        slots::drop_waiting(draft, Some(reason::SKIPPED_BY_USER));
         slots::pass_over(draft, schedule, slot, None, None);
         return;
     }
@@ -71,7 +63,7 @@ pub(super) fn due(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
     slots::pass_over(draft, schedule, slot - Duration::seconds(1), None, passed);
     slots::drop_waiting(draft, None);
     if slots::too_late(draft.seen, slot, draft.now) {
-        slots::pass_over(draft, schedule, slot, None, Some(slots::DEADLINE));
+        slots::pass_over(draft, schedule, slot, None, Some(reason::DEADLINE_EXCEEDED));
         return;
     }
     if let Some(hold) = start_slot(draft, schedule, slot) {
@@ -103,10 +95,10 @@ fn held(draft: &mut Draft<'_>, run: &Run) {
         }
     }
     let (event, warning) = match run.reason.as_str() {
-        FAILED_CREATE => (FAILED_CREATE, true),
-        NAME_TAKEN => (NAME_TAKEN, true),
-        LIMIT | OPEN => ("StartLimited", false),
-        _ => ("JobAlreadyActive", false),
+        reason::FAILED_CREATE => (reason::FAILED_CREATE, true),
+        reason::NAME_TAKEN => (reason::NAME_TAKEN, true),
+        reason::MAX_ACTIVE_RUNS | reason::MAX_OPEN_RUNS => (reason::START_LIMITED, false),
+        _ => (reason::JOB_ALREADY_ACTIVE, false),
     };
     let note = format!("the slot {slot} waits: {}", run.message);
     draft.event(run.name.clone(), event, warning, "Start", note);
@@ -115,7 +107,7 @@ fn held(draft: &mut Draft<'_>, run: &Run) {
 /// True if the run waits because its Job can't be made.
 pub(super) fn fails(run: &Run) -> bool {
     let reason = run.reason.as_str();
-    run.result == RunResult::Waiting && matches!(reason, FAILED_CREATE | NAME_TAKEN)
+    run.result == RunResult::Waiting && matches!(reason, reason::FAILED_CREATE | reason::NAME_TAKEN)
 }
 
 /// Starts what waits, when nothing holds it back any more.
@@ -134,7 +126,7 @@ pub(super) fn waiting(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
                     continue;
                 }
                 if slots::too_late(draft.seen, slot, draft.now) {
-                    return slots::drop_waiting(draft, Some(slots::DEADLINE));
+                    return slots::drop_waiting(draft, Some(reason::DEADLINE_EXCEEDED));
                 }
                 start_slot(draft, schedule, slot)
             }
@@ -159,7 +151,7 @@ pub(super) fn waiting(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
 /// Plans the Job of a slot, or says what holds it back.
 fn start_slot(draft: &mut Draft<'_>, schedule: &Schedule, slot: DateTime<Utc>) -> Option<Hold> {
     if let Some(hold) = blocked(draft, Trigger::Schedule) {
-        if hold.reason == REPLACING {
+        if hold.reason == reason::REPLACING {
             replace(draft, slot);
         }
         return Some(hold);
@@ -245,28 +237,25 @@ fn start_immediate(draft: &mut Draft<'_>) -> Option<Hold> {
 /// Adds the creation, unless one failed a moment ago: of this name, or of another run.
 fn create(draft: &mut Draft<'_>, seed: Seed) -> Option<Hold> {
     let Some(failure) = in_the_way(draft, Some(&seed.name)) else {
-        draft.steps.push(Step::CreateJob(seed));
+        draft.create_job(seed);
         return None;
     };
     let hold = Hold {
         reason: if failure.taken {
-            NAME_TAKEN
+            reason::NAME_TAKEN
         } else {
-            FAILED_CREATE
+            reason::FAILED_CREATE
         },
         message: if failure.taken {
-            format!(
-                "a Job named {} that is not this object's is in the way; delete it, and the run starts",
-                failure.name
-            )
+            format!("{}, and the run starts", in_the_way_of(&failure.name))
         } else {
-            format!("{}: {}", failure.reason, failure.message)
+            refused(failure)
         },
     };
     let retry_at = failure.retry_at;
     draft.wake_at(retry_at.max(draft.now + Duration::seconds(1)));
     if retry_at <= draft.now {
-        draft.steps.push(Step::CreateJob(seed));
+        draft.create_job(seed);
     }
     Some(hold)
 }
@@ -289,6 +278,16 @@ pub(super) fn retried_at(draft: &Draft<'_>) -> Option<DateTime<Utc>> {
     in_the_way(draft, Some(&run.name)).map(|f| f.retry_at)
 }
 
+/// Says that another's Job has the name, and what helps.
+pub(super) fn in_the_way_of(name: &str) -> String {
+    format!("a Job named {name} that is not this object's is in the way; delete it")
+}
+
+/// Says why a creation was refused.
+pub(super) fn refused(failure: &StartFailure) -> String {
+    format!("{}: {}", failure.reason, failure.message)
+}
+
 /// What keeps a Job that is no backup from being created.
 pub(super) enum Bar {
     /// Another's Job has the name; in words.
@@ -301,9 +300,7 @@ pub(super) enum Bar {
 pub(super) fn bar(draft: &mut Draft<'_>, name: &str) -> Option<Bar> {
     let failure = failure(draft, name)?;
     if failure.taken {
-        return Some(Bar::Taken(format!(
-            "a Job named {name} that is not this object's is in the way; delete it"
-        )));
+        return Some(Bar::Taken(in_the_way_of(name)));
     }
     let at = failure.retry_at;
     (at > draft.now).then(|| {
@@ -341,7 +338,7 @@ pub(super) fn blocked(draft: &mut Draft<'_>, trigger: Trigger) -> Option<Hold> {
     }
     if running(draft) >= MAX_OPEN_RUNS {
         return Some(Hold {
-            reason: OPEN,
+            reason: reason::MAX_OPEN_RUNS,
             message: format!(
                 "{MAX_OPEN_RUNS} runs of this object are active, the most there may be; it starts when one ends. Set concurrencyPolicy to Forbid, or find out why they do not end"
             ),
@@ -350,14 +347,15 @@ pub(super) fn blocked(draft: &mut Draft<'_>, trigger: Trigger) -> Option<Hold> {
     let message = draft.seen.room.full()?;
     draft.wake_at(draft.now + RECHECK);
     Some(Hold {
-        reason: LIMIT,
+        reason: reason::MAX_ACTIVE_RUNS,
         message,
     })
 }
 
 /// Runs whose Job exists or is planned.
 fn running(draft: &Draft<'_>) -> usize {
-    let planned = |s: &&Step| matches!(s, Step::CreateJob(seed) if seed.action == Action::Backup);
+    let planned =
+        |s: &&Step| matches!(s, Step::CreateJob { seed, .. } if seed.action == Action::Backup);
     let open = |r: &&Run| r.result == RunResult::Running;
     draft.status.runs.iter().filter(open).count() + draft.steps.iter().filter(planned).count()
 }
@@ -372,18 +370,20 @@ pub(super) fn crowded(draft: &Draft<'_>) -> bool {
 fn beside(draft: &Draft<'_>, policy: ConcurrencyPolicy, trigger: Trigger) -> Option<Hold> {
     let replaces = policy == ConcurrencyPolicy::Replace && trigger == Trigger::Schedule;
     let planned = draft.steps.iter().find_map(|s| match s {
-        Step::CreateJob(seed) if seed.action == Action::Backup => Some(seed.name.clone()),
+        Step::CreateJob { seed, .. } if seed.action == Action::Backup => Some(seed.name.clone()),
         _ => None,
     });
     let hold = |name: &str, reason| Hold {
         reason,
         message: match reason {
-            REPLACING => format!("run {name} is being stopped, concurrencyPolicy is Replace"),
+            reason::REPLACING => {
+                format!("run {name} is being stopped, concurrencyPolicy is Replace")
+            }
             _ => format!("run {name} is active, concurrencyPolicy is {policy:?}"),
         },
     };
     if let Some(name) = planned {
-        return Some(hold(&name, FORBID));
+        return Some(hold(&name, reason::CONCURRENCY_FORBID));
     }
     let mut active = draft
         .seen
@@ -396,7 +396,13 @@ fn beside(draft: &Draft<'_>, policy: ConcurrencyPolicy, trigger: Trigger) -> Opt
             !runs.any(|r| r.job_uid.as_deref() == Some(&*j.uid) && r.result.is_final())
         });
     let kept = |j: &&JobDigest| !replaces || j.trigger != Trigger::Schedule;
-    let reason = |j: &JobDigest| if kept(&j) { FORBID } else { REPLACING };
+    let reason = |j: &JobDigest| {
+        if kept(&j) {
+            reason::CONCURRENCY_FORBID
+        } else {
+            reason::REPLACING
+        }
+    };
     let first = active.clone().find(kept).or(active.next())?;
     Some(hold(&first.name, reason(first)))
 }
@@ -408,7 +414,7 @@ fn replace(draft: &mut Draft<'_>, slot: DateTime<Utc>) {
             && run.result == RunResult::Running
             && run.intent.is_none()
         {
-            run.intent = Some(REPLACED.to_owned());
+            run.intent = Some(reason::REPLACED.to_owned());
             run.message = format!("replaced by the slot {}", rfc3339(slot));
         }
     }

@@ -3,24 +3,23 @@
 //! The Job is deleted only after the outcome stands in status.
 
 use chrono::Duration;
-use crds::condition::{self, reason};
+use crds::condition;
 use crds::names;
 use crds::report::{Report, clean};
 use crds::request::{Action, Options};
 use crds::run::{MAX_MESSAGE, RunResult, Trigger, Verification};
 use crds::time::to_k8s;
 
+use super::draft::{Draft, Seed, Step};
 use super::observed::{JobDigest, PodDigest};
 use super::outcome::{self, Verdict};
 use super::pending;
-use super::plan::{Draft, Seed, Step};
+use super::reason;
 use super::runs;
 use super::start::{self, Bar};
 
 /// `spec.verify.mode` Restore, as status says it.
 pub(super) const MODE: &str = "Restore";
-/// Reason of the condition: nothing was compared.
-const NOT_VERIFIED: &str = "NotVerified";
 /// A Job that can't be created is looked at again at least this often.
 const RECHECK: Duration = Duration::seconds(30);
 
@@ -98,13 +97,13 @@ fn delete(draft: &mut Draft<'_>, job: &JobDigest) {
 /// Plans the Job.
 fn begin(draft: &mut Draft<'_>, index: usize, name: String) {
     match start::bar(draft, &name) {
-        Some(Bar::Taken(why)) => return finish(draft, index, None, "NameTaken", why),
+        Some(Bar::Taken(why)) => return finish(draft, index, None, reason::NAME_TAKEN, why),
         Some(Bar::Later) => return,
         None => {}
     }
     draft.wake_at(draft.now + RECHECK);
     let run = draft.status.runs[index].name.clone();
-    draft.steps.push(Step::CreateJob(Seed {
+    draft.create_job(Seed {
         action: Action::Verify,
         options: Options {
             run: Some(run),
@@ -112,7 +111,7 @@ fn begin(draft: &mut Draft<'_>, index: usize, name: String) {
             ..Options::default()
         },
         ..Seed::new(name, Trigger::Manual)
-    }));
+    });
 }
 
 /// Where the Job stands.
@@ -175,9 +174,17 @@ fn finish(
     let name = run.name.clone();
     run.verification = Some(verification.clone());
     let (type_, why, warning) = match (verification.passed, differs) {
-        (true, _) => ("BackupVerified", "Passed".to_owned(), false),
-        (false, true) => ("VerificationFailed", outcome::named(reason, "Failed"), true),
-        (false, false) => ("VerificationFailed", NOT_VERIFIED.to_owned(), true),
+        (true, _) => (reason::BACKUP_VERIFIED, reason::PASSED.to_owned(), false),
+        (false, true) => (
+            reason::VERIFICATION_FAILED,
+            outcome::named(reason, reason::FAILED),
+            true,
+        ),
+        (false, false) => (
+            reason::VERIFICATION_FAILED,
+            reason::NOT_VERIFIED.to_owned(),
+            true,
+        ),
     };
     let note = format!("run {name}: {}", verification.message);
     draft.event(name.clone(), type_, warning, "Verify", note);

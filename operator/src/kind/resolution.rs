@@ -6,11 +6,12 @@ use crds::report::clean;
 use crds::run::MAX_MESSAGE;
 
 use super::KindCondition;
+use crate::engine::reason;
 
 /// ReferencesResolved: what is missing or wrong, and the remedy; or what does not do what it says.
 pub(crate) fn resolution(resolved: Result<Vec<String>, Unresolved>) -> KindCondition {
     let (status, reason, message) = match resolved {
-        Ok(warnings) => (true, "Resolved", warnings.join("; ")),
+        Ok(warnings) => (true, reason::RESOLVED, warnings.join("; ")),
         Err(bad) => (false, bad.reason(), bad.message()),
     };
     KindCondition {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use crds::labels;
 use crds::restore::Restore;
+use crds::text::chain;
 use crds::time::plus_seconds;
 use futures::StreamExt as _;
 use k8s_openapi::api::batch::v1::Job;
@@ -27,7 +28,7 @@ use tracing::Instrument as _;
 
 pub(crate) use self::observe::Observed;
 pub(crate) use self::plan::{Plan, Step};
-use crate::apply::{self, ApplyError, chain};
+use crate::apply::{self, ApplyError};
 use crate::context::Context;
 use crate::engine::{Look, Obstacle, StartFailure};
 use crate::guard::{self, Task};
@@ -212,7 +213,7 @@ async fn reconcile(
         "reconcile",
         kind = "Restore",
         namespace,
-        name,
+        object = name,
         uid = meta.uid.as_deref().unwrap_or_default()
     );
     let work = shared.reconcile(namespace, name).instrument(span);

@@ -7,7 +7,7 @@
 
 use chrono::{DateTime, Duration, Utc};
 use crds::bounds;
-use crds::condition::{self, reason};
+use crds::condition;
 use crds::gobackup::destination;
 use crds::names;
 use crds::plan::{Credential, Storage};
@@ -20,6 +20,7 @@ use k8s_openapi::api::batch::v1::Job;
 
 use super::job::{self, Stored};
 use super::observe::{Named, Observed, storage_of};
+use crate::engine::reason;
 use crate::engine::{self, EventSpec, JobDigest, Look, Obstacle, PodDigest, Verdict, pending};
 use crate::job::STARTUP;
 
@@ -29,8 +30,6 @@ const LOOK: Duration = Duration::seconds(5);
 const RECHECK: Duration = Duration::seconds(20);
 /// The Job and its log stay for so long after its end.
 const KEPT: Duration = Duration::hours(24);
-/// Reason of good ends.
-const RESTORED: &str = Reason::Restored.as_str();
 
 /// What is to be done, as comparable data.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,7 +97,7 @@ pub(crate) fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
                 seen,
                 &mut plan,
                 false,
-                "JobDeleted",
+                reason::JOB_DELETED,
                 message.to_owned(),
                 now,
             );
@@ -108,7 +107,7 @@ pub(crate) fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
                 "a Job named {} that is not this Restore's is in the way; delete it",
                 names::restore_name(&seen.object.name, &seen.object.uid)
             );
-            wait(seen, &mut plan, "NameTaken", message, now);
+            wait(seen, &mut plan, reason::NAME_TAKEN, message, now);
         }
         (Named::Free, false) => start(seen, &mut plan, now),
     }
@@ -165,7 +164,7 @@ fn follow(seen: &Observed, plan: &mut Plan, job: &JobDigest, now: DateTime<Utc>)
             }
             let good = closing.result == RunResult::Succeeded;
             let mut message = closing.message;
-            if report.is_none() && closing.reason == engine::NO_REPORT {
+            if report.is_none() && closing.reason == reason::NO_REPORT {
                 message = "the container ended with status 0 and left no report, so nothing shows what it restored: look at the target, then create another Restore (with overwrite if tables are there)".to_owned();
             }
             if let Some(words) = engine::held(&pods).filter(|_| job.is_active()) {
@@ -239,7 +238,8 @@ fn waiting(seen: &Observed, plan: &mut Plan, (reason, message): Words, now: Date
     }
     if fresh {
         let note = format!("{reason}: {message}");
-        plan.steps.push(event(seen, "RestorePending", true, note));
+        plan.steps
+            .push(event(seen, reason::RESTORE_PENDING, true, note));
     }
 }
 
@@ -263,11 +263,20 @@ fn running(seen: &Observed, plan: &mut Plan, now: DateTime<Utc>) {
         (condition::RESTORED, "Unknown"),
         (condition::READY, "False"),
     ] {
-        condition::set_status(conditions, type_, status, "Running", "", generation, now);
+        condition::set_status(
+            conditions,
+            type_,
+            status,
+            reason::RUNNING,
+            "",
+            generation,
+            now,
+        );
     }
     if fresh && let Some(job) = &plan.status.job {
         let note = format!("Job {job} restores");
-        plan.steps.push(event(seen, "RestoreStarted", false, note));
+        plan.steps
+            .push(event(seen, reason::RESTORE_STARTED, false, note));
     }
 }
 
@@ -339,7 +348,7 @@ fn stored<'a>(seen: &'a Observed, spec: &'a RestoreSpec) -> Result<Stored<'a>, H
         return Ok(Stored::Place);
     };
     let absent = |kind: &str| Hold::Wait {
-        reason: "BackupNotFound",
+        reason: reason::BACKUP_NOT_FOUND,
         message: format!(
             "there is no {kind} {name} in namespace {}; create it, or restore from the place of its artefacts with spec.from.location (`kubectl backup list -A` shows what there is)",
             seen.object.namespace
@@ -357,7 +366,7 @@ fn stored<'a>(seen: &'a Observed, spec: &'a RestoreSpec) -> Result<Stored<'a>, H
     let files = backup.files(&seen.object.namespace, name, storage);
     let files = files.map_err(|unresolved| Hold::Wait {
         // What is missing may come, and what is wrong be corrected, in the Backup or its Storages.
-        reason: "ReferencesNotResolved",
+        reason: reason::REFERENCES_NOT_RESOLVED,
         message: format!("{kind} {name}: {}", unresolved.message()),
     })?;
     Ok(Stored::Archive(backup, Box::new(files)))
@@ -372,7 +381,7 @@ fn of_run(spec: &RestoreSpec, runs: &[Run]) -> Result<(), Hold> {
     match run.result {
         RunResult::Succeeded => Ok(()),
         RunResult::Waiting | RunResult::Running => Err(Hold::Wait {
-            reason: "RunNotFinished",
+            reason: reason::RUN_NOT_FINISHED,
             message: format!(
                 "run {} has not ended; it is restored when it has succeeded",
                 run.name
@@ -385,7 +394,7 @@ fn of_run(spec: &RestoreSpec, runs: &[Run]) -> Result<(), Hold> {
                 |good| format!("the newest good one is {}", good.name),
             );
             Err(Hold::Never {
-                reason: "RunNotGood".to_owned(),
+                reason: reason::RUN_NOT_GOOD.to_owned(),
                 message: format!(
                     "run {} is {} ({}) and stored nothing; name another one: {remedy}",
                     run.name,
@@ -510,9 +519,9 @@ fn end(
     }
     plan.wake = Some(now + Duration::seconds(1));
     let name = if good {
-        RESTORED
+        reason::RESTORED
     } else {
-        Reason::RestoreFailed.as_str()
+        reason::RESTORE_FAILED
     };
     let note = if good {
         message

@@ -46,7 +46,7 @@ impl Rights {
                 let asked = tokio::time::timeout(PATIENCE, api.create(&params, &review)).await;
                 let answer = asked
                     .map_err(|_| format!("no answer within {PATIENCE:?}"))?
-                    .map_err(|error| crate::apply::chain(&error))?;
+                    .map_err(|error| crds::text::chain(&error))?;
                 Ok(answer
                     .status
                     .is_some_and(|s| s.allowed && s.denied != Some(true)))

@@ -6,20 +6,23 @@
     reason = "tests"
 )]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, TimeDelta};
+use crds::validate::Problem;
 use k8s_openapi::api::batch::v1::Job;
 use kube::core::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
+use tracing::instrument::WithSubscriber as _;
 
+use super::super::Controller;
+use super::super::queue::Priority;
 use super::super::watch::{Feed as _, Objects};
-use super::super::*;
 use crate::context::{ApiClient, Clock, Config, Context, Leadership};
-use crate::engine::Settings;
+use crate::engine::{Object, Seed, Settings};
 use crate::fake_api::{Server, State};
-use crate::kind::ManagedPaths;
+use crate::kind::{Kind, ManagedPaths};
 use crate::metrics::Metrics;
 use crate::mysql_backup::MysqlBackups;
 
@@ -59,6 +62,88 @@ fn object(name: &str, schedule: &str) -> Value {
     })
 }
 
+/// A controller of the kind, at the time of the clock.
+fn controller(
+    server: &Server,
+    clock: &Arc<AtomicI64>,
+    metrics: &Metrics,
+    armed: &Arc<AtomicBool>,
+) -> Arc<Controller> {
+    let read = clock.clone();
+    let now = move || DateTime::from_timestamp(read.load(Ordering::SeqCst), 0).unwrap();
+    Controller::new(
+        Context {
+            client: ApiClient(server.client()),
+            leadership: Leadership::always(now()),
+            clock: Clock::new(now),
+            config: Arc::new(Config {
+                installation: "backup-system/backup-operator".into(),
+                ..Config::default()
+            }),
+            metrics: metrics.clone(),
+        },
+        vec![Box::new(Trapped {
+            kind: MysqlBackups::new("backup-runner:test"),
+            armed: armed.clone(),
+        })],
+    )
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An object is named in the log even if it could not be looked at.
+#[tokio::test(start_paused = true)]
+async fn h5_what_a_reconcile_logs_names_its_object() {
+    let begin = 1_736_935_230;
+    let mut state = State {
+        now: DateTime::from_timestamp(begin, 0).unwrap(),
+        ..State::default()
+    };
+    let trap = state.put("mysqlbackups", object("trap", TRAP));
+    let server = Server::of(state);
+    let clock = Arc::new(AtomicI64::new(begin));
+    let armed = Arc::new(AtomicBool::new(true));
+    let controller = controller(&server, &clock, &Metrics::default(), &armed);
+    let feed = Objects {
+        controller: controller.clone(),
+        kind: 0,
+    };
+    let found: DynamicObject = serde_json::from_value(trap.clone()).unwrap();
+    feed.apply(&found);
+    let log = Log::default();
+    let writer = log.clone();
+    let lines = tracing_subscriber::fmt()
+        .json()
+        .with_span_list(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let key = controller.queue.try_next().unwrap();
+    controller.turn(&key).with_subscriber(lines).await;
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let line = text.lines().find(|l| l.contains("a reconcile panicked"));
+    let line: Value = serde_json::from_str(line.unwrap()).unwrap();
+    assert_eq!(
+        line["span"],
+        json!({
+            "name": "reconcile", "kind": "MysqlBackup", "namespace": "default", "object": "trap",
+            "uid": trap["metadata"]["uid"],
+        })
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn o1_a_panic_costs_one_turn_of_one_object_which_is_tried_later_each_time() {
     let begin = DateTime::from_timestamp(1_736_935_230, 0).unwrap();
@@ -70,26 +155,9 @@ async fn o1_a_panic_costs_one_turn_of_one_object_which_is_tried_later_each_time(
     let good = state.put("mysqlbackups", object("shop", "* * * * *"));
     let server = Server::of(state);
     let clock = Arc::new(AtomicI64::new(begin.timestamp()));
-    let (read, metrics) = (clock.clone(), Metrics::default());
+    let metrics = Metrics::default();
     let armed = Arc::new(AtomicBool::new(true));
-    let controller = Controller::new(
-        Context {
-            client: ApiClient(server.client()),
-            leadership: Leadership::always(begin),
-            clock: Clock::new(move || {
-                DateTime::from_timestamp(read.load(Ordering::SeqCst), 0).unwrap()
-            }),
-            config: Arc::new(Config {
-                installation: "backup-system/backup-operator".into(),
-                ..Config::default()
-            }),
-            metrics: metrics.clone(),
-        },
-        vec![Box::new(Trapped {
-            kind: MysqlBackups::new("backup-runner:test"),
-            armed: armed.clone(),
-        })],
-    );
+    let controller = controller(&server, &clock, &metrics, &armed);
     let feed = Objects {
         controller: controller.clone(),
         kind: 0,

@@ -7,8 +7,8 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 
-use super::super::Controller;
 use super::super::queue::{Key, Priority};
+use super::super::shared::Controller;
 use crate::digest;
 use crate::ownership;
 

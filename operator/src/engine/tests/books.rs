@@ -39,7 +39,7 @@ fn looks_again(world: &mut World) {
     for _ in 0..5 {
         world.settle();
     }
-    let plan = plan(&world.seen, world.now);
+    let plan = plan(&world.seen, world.now, &built);
     assert_eq!(plan.steps, [], "a quiet world is written to");
     assert_eq!(plan.status, world.seen.status);
     let after = (world.writes, world.events.len(), world.deleted.len());

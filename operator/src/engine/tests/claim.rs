@@ -20,7 +20,7 @@ fn held(standing: Standing) -> World {
 fn nothing_is_decided_before_the_claim_stands_in_status() {
     let mut seen = observed("*/10 * * * *", "2025-01-15T10:01:00Z");
     seen.status = ScheduleStatus::default();
-    let plan = plan(&seen, t("2025-01-15T10:31:00Z"));
+    let plan = plan(&seen, t("2025-01-15T10:31:00Z"), &built);
     let claimed = ScheduleStatus {
         controller: Some(HERE.into()),
         ..ScheduleStatus::default()

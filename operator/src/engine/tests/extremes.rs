@@ -43,7 +43,7 @@ fn lives(seen: &Observed, now: DateTime<Utc>) {
         seen.settings.suspend = suspend;
         for _ in 0..4 {
             seen.live = true;
-            let plan = plan(&seen, now);
+            let plan = plan(&seen, now, &built);
             seen.status = plan.status;
         }
         let spec = serde_json::Value::Null;

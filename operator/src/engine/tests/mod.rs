@@ -6,6 +6,7 @@ mod books;
 mod claim;
 mod extremes;
 mod held;
+mod jobs;
 mod matrix;
 mod notices;
 mod pending;
@@ -20,11 +21,19 @@ use crds::parts::ConcurrencyPolicy;
 use crds::request::{Action, Request};
 use crds::run::{Run, RunResult, Trigger};
 use crds::time::{from_k8s, parse_rfc3339};
+use k8s_openapi::api::batch::v1::Job;
 
 use super::*;
 
 pub(super) fn t(text: &str) -> DateTime<Utc> {
     parse_rfc3339(text).unwrap()
+}
+
+/// The Job of a seed, of which the engine looks at nothing.
+pub(super) fn built(seed: &Seed) -> Result<Job, Unbuilt> {
+    let mut job = Job::default();
+    job.metadata.name = Some(seed.name.clone());
+    Ok(job)
 }
 
 /// The installation under test.
@@ -148,10 +157,10 @@ impl World {
     pub(super) fn settle(&mut self) {
         // Sixty requests at a time take three rounds each.
         for _ in 0..300 {
-            let plan = plan(&self.seen, self.now);
+            let plan = plan(&self.seen, self.now, &built);
             assert_eq!(
                 plan,
-                super::plan(&self.seen, self.now),
+                super::plan(&self.seen, self.now, &built),
                 "the same input gives the same plan"
             );
             if plan.needs_live || plan.needs_pods {
@@ -180,7 +189,8 @@ impl World {
     fn apply(&mut self, plan: Plan) {
         for step in plan.steps {
             match step {
-                Step::CreateJob(seed) => self.create(seed),
+                Step::CreateJob { seed, .. } => self.create(seed),
+                Step::CannotBuild { why, .. } => panic!("{why:?}"),
                 Step::DeleteJob {
                     name,
                     uid,

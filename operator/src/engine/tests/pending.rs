@@ -314,12 +314,12 @@ fn t10_the_outcome_stands_before_the_job_is_ended() {
     let end = Some(ended(0, report(true)));
     (pod.started, pod.held, pod.ended) = (true, Some("proxy".into()), end);
     world.seen.pods.push(pod);
-    let first = super::super::plan(&world.seen, t("2025-01-01T01:01:00Z"));
+    let first = super::super::plan(&world.seen, t("2025-01-01T01:01:00Z"), &built);
     let deletes = |p: &Plan| p.steps.iter().any(|s| matches!(s, Step::DeleteJob { .. }));
     assert_eq!(first.status.runs[0].result, RunResult::Succeeded);
     assert!(!deletes(&first));
     world.seen.status = first.status;
-    let second = super::super::plan(&world.seen, t("2025-01-01T01:01:11Z"));
+    let second = super::super::plan(&world.seen, t("2025-01-01T01:01:11Z"), &built);
     assert!(deletes(&second));
 }
 

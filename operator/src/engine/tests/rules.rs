@@ -376,7 +376,7 @@ fn rule_23_ten_years_of_minutes_plan_in_a_moment() {
     let quickest = |now: &str| {
         let rounds = (0..30).map(|_| {
             let begin = std::time::Instant::now();
-            plan(&world.seen, t(now));
+            plan(&world.seen, t(now), &built);
             begin.elapsed()
         });
         rounds.min().unwrap()
@@ -701,8 +701,8 @@ fn rule_37_a_strangers_job_of_the_name_is_left_alone_and_the_slot_still_runs() {
 fn rule_37_an_own_job_of_the_slot_is_adopted() {
     let mut world = World::new("0 * * * *", "2025-01-01T00:30:00Z");
     world.now = t("2025-01-01T01:00:00Z");
-    let plan = plan(&world.seen, world.now);
-    let Some(Step::CreateJob(seed)) = plan.steps.first() else {
+    let plan = plan(&world.seen, world.now, &built);
+    let Some(Step::CreateJob { seed, .. }) = plan.steps.first() else {
         panic!("{plan:?}")
     };
     let job = world.job_of(&seed.clone());
@@ -906,7 +906,9 @@ fn rule_46_nothing_is_remembered_but_jobs_and_status() {
     // The POST took effect, nothing else did; a new process finds the Job and enters it.
     let mut world = World::new("0 * * * *", "2025-01-01T00:30:00Z");
     world.now = t("2025-01-01T01:00:00Z");
-    let Some(Step::CreateJob(seed)) = plan(&world.seen, world.now).steps.first().cloned() else {
+    let Some(Step::CreateJob { seed, .. }) =
+        plan(&world.seen, world.now, &built).steps.first().cloned()
+    else {
         panic!()
     };
     let job = world.job_of(&seed);
