@@ -25,7 +25,7 @@ use thiserror::Error;
 use crate::context::Context;
 use crate::digest;
 use crate::engine::reason;
-use crate::engine::{EventSpec, JobDigest, Object, Plan, Seed, StartFailure, Step, Stranger};
+use crate::engine::{EventSpec, ForeignJob, JobDigest, Object, Plan, Seed, StartFailure, Step};
 use crate::event;
 use crate::kind::Kind;
 use crate::metrics::Write;
@@ -132,7 +132,7 @@ pub(crate) async fn apply(
             Step::RemoveAnnotations(pairs) => {
                 remove_annotations(ctx, target, pairs, changes).await?
             }
-            Step::LabelJob(stranger) => label(ctx, target, stranger, changes).await?,
+            Step::LabelJob(foreign_job) => label(ctx, target, foreign_job, changes).await?,
             Step::Resume { at } => resume(ctx, target, at, changes).await?,
             Step::Reach(endpoints) => reach::reach(ctx, target, endpoints, now, changes).await?,
             Step::Event(spec) => report(ctx, target, spec, now).await,
@@ -380,21 +380,21 @@ async fn delete_job(
 async fn label(
     ctx: &Context,
     target: &Target<'_>,
-    stranger: &Stranger,
+    foreign_job: &ForeignJob,
     changes: &mut Changes,
 ) -> Result<(), ApplyError> {
-    let trigger = if stranger.scheduled_at.is_some() {
+    let trigger = if foreign_job.scheduled_at.is_some() {
         Trigger::Schedule
     } else {
         Trigger::Manual
     };
     let patch = Patch::Merge(json!({"metadata": {
-        "uid": stranger.uid,
+        "uid": foreign_job.uid,
         "labels": {labels::OWNER_UID: target.object.uid},
         "annotations": {
             labels::OWNER_KIND: target.object.kind,
             labels::OWNER_NAME: target.object.name,
-            labels::SCHEDULED_AT: stranger.scheduled_at,
+            labels::SCHEDULED_AT: foreign_job.scheduled_at,
             labels::TRIGGER: trigger.as_str(),
         },
     }}));
@@ -404,7 +404,7 @@ async fn label(
         ctx,
         "patch",
         "jobs",
-        api.patch(&stranger.name, &params, &patch),
+        api.patch(&foreign_job.name, &params, &patch),
     )
     .await
     {
@@ -413,7 +413,7 @@ async fn label(
         Err(error) if matches!(error.code(), Some(404 | 422)) => {}
         Err(error) => return Err(error),
     }
-    changes.taken_over.push(stranger.uid.to_string());
+    changes.taken_over.push(foreign_job.uid.to_string());
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::answers::MOST;
-use crate::engine::{Ended, JobDigest, JobOutcome, Object, PodDigest, Stranger};
+use crate::engine::{Ended, ForeignJob, JobDigest, JobOutcome, Object, PodDigest};
 use crate::kind::Kind;
 use crate::ownership::{self, Key};
 
@@ -187,10 +187,10 @@ const OTHERS_SLOTS: [&str; 2] = [
 ];
 
 /// Cuts a Job of another program.
-pub(crate) fn stranger(meta: &ObjectMeta) -> Option<Stranger> {
+pub(crate) fn foreign_job(meta: &ObjectMeta) -> Option<ForeignJob> {
     let notes = meta.annotations.as_ref();
     let slot = OTHERS_SLOTS.iter().find_map(|key| notes?.get(*key));
-    Some(Stranger {
+    Some(ForeignJob {
         name: meta.name.as_deref()?.into(),
         uid: meta.uid.as_deref()?.into(),
         scheduled_at: slot

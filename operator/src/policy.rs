@@ -60,7 +60,7 @@ impl Policy {
             let image = container.image.as_deref().unwrap_or_default();
             if !self.allows(image, runner_image) {
                 deny(format!(
-                    "image {image:?} is none of {}; use one of them, or ask for it to be added to --allowed-images",
+                    "image {image:?} is not allowed (allowed: {}); use one of them, or ask for it to be added to --allowed-images",
                     self.images.join(", ")
                 ));
             }
@@ -78,7 +78,7 @@ impl Policy {
         let account = account.filter(|a| self.forbid_service_account && *a != "default");
         if let Some(account) = account {
             deny(format!(
-                "service account {account:?} is not the default one; leave it away (--forbid-service-accounts)"
+                "service account {account:?} is not the default one; remove it (--forbid-service-accounts)"
             ));
         }
         if self.forbid_privileged {

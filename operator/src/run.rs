@@ -20,7 +20,7 @@ use crate::{admin, answers, lease, restore, telemetry, webhook};
 /// # Errors
 /// If the cluster can't be reached as configured, or an address is taken.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    telemetry::init(&args.log_level).context("--log-level is no filter")?;
+    telemetry::init(&args.log_level).context("--log-level is not a valid filter")?;
     // A second provider would make this fail; there is none.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let stop = CancellationToken::new();
@@ -59,7 +59,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         metrics: metrics.clone(),
     };
     let kind = MysqlBackups::new(args.runner_image.clone());
-    let family = |which| Backups {
+    let backups = |which| Backups {
         which,
         runner_image: args.runner_image.clone(),
         gobackup_image: args.backup_job_image.clone(),
@@ -71,8 +71,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         ctx,
         vec![
             Box::new(kind),
-            Box::new(family(Which::Backup)),
-            Box::new(family(Which::CronBackup)),
+            Box::new(backups(Which::Backup)),
+            Box::new(backups(Which::CronBackup)),
         ],
     );
     let ready = controller.clone();

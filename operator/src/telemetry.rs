@@ -5,7 +5,7 @@ use tracing_subscriber::EnvFilter;
 /// Begins logging.
 ///
 /// # Errors
-/// If `level` is no filter.
+/// If `level` is not a valid filter.
 pub fn init(level: &str) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(level)?;
     tracing_subscriber::fmt()

@@ -3,7 +3,7 @@
 //!
 //! A list is asked for in pages of as many objects as fit into [`PAGE`]; one that turns out larger is
 //! dropped and asked for again, smaller. Objects are cut ([`cut`]) before anything is made of them, and
-//! only so many large texts are held at a time.
+//! only a few large texts are held at a time.
 
 mod cut;
 mod lines;

@@ -25,7 +25,7 @@ impl Pages {
         limit.min(most.unwrap_or(MOST)).max(1)
     }
 
-    /// A page of `limit` had so many bytes and objects.
+    /// A page of `limit` had this number of bytes and objects.
     pub(super) fn read(&self, resource: &str, limit: u32, bytes: usize, objects: usize) {
         let next = after(limit, bytes, objects);
         self.lock().insert(resource.to_owned(), next);

@@ -7,22 +7,22 @@ use crate::digest::Kept;
 
 /// What a usual object looks like. It is never kept or sent, so another one changes nothing but how
 /// well objects are compressed.
-const USUAL: &[u8] = include_bytes!("dictionary.json");
+const DICTIONARY: &[u8] = include_bytes!("dictionary.json");
 
 /// An object. The length of its JSON stands before the compressed bytes.
 #[derive(Clone, Debug)]
-pub(super) struct Text(Box<[u8]>);
+pub(super) struct CompressedObject(Box<[u8]>);
 
 /// Room to write in, so that each text is kept in a piece of its exact size.
 #[derive(Debug, Default)]
-pub(super) struct Desk {
+pub(super) struct Compressor {
     json: Vec<u8>,
     packed: Vec<u8>,
 }
 
-impl Desk {
+impl Compressor {
     /// Writes an object; `None` if it can't be said in JSON.
-    pub(super) fn write(&mut self, kept: &Kept) -> Option<Text> {
+    pub(super) fn write(&mut self, kept: &Kept) -> Option<CompressedObject> {
         self.json.clear();
         serde_json::to_writer(&mut self.json, kept).ok()?;
         let length = u32::try_from(self.json.len()).ok()?.to_le_bytes();
@@ -30,12 +30,14 @@ impl Desk {
         self.packed.resize(self.packed.len().max(most), 0);
         let (head, room) = self.packed.split_at_mut(length.len());
         head.copy_from_slice(&length);
-        let packed = block::compress_into_with_dict(&self.json, room, USUAL).ok()?;
-        Some(Text(self.packed.get(..length.len() + packed)?.into()))
+        let packed = block::compress_into_with_dict(&self.json, room, DICTIONARY).ok()?;
+        Some(CompressedObject(
+            self.packed.get(..length.len() + packed)?.into(),
+        ))
     }
 }
 
-impl Text {
+impl CompressedObject {
     /// Bytes that are kept.
     pub(super) fn len(&self) -> usize {
         self.0.len()
@@ -53,7 +55,7 @@ impl Text {
     pub(super) fn read(&self) -> Option<Kept> {
         let (length, packed) = self.0.split_first_chunk()?;
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
-        let json = block::decompress_with_dict(packed, length, USUAL).ok()?;
+        let json = block::decompress_with_dict(packed, length, DICTIONARY).ok()?;
         serde_json::from_slice(&json).ok()
     }
 }
@@ -97,8 +99,8 @@ mod tests {
 
     #[test]
     fn a_common_object_takes_less_than_half_its_json() {
-        let mut desk = Desk::default();
-        let text = desk.write(&common()).unwrap();
+        let mut compressor = Compressor::default();
+        let text = compressor.write(&common()).unwrap();
         let json = serde_json::to_vec(&common()).unwrap();
         assert!(
             text.0.len() * 2 < json.len(),
@@ -110,20 +112,20 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_object_is_one() {
-        assert!(serde_json::from_slice::<Kept>(USUAL).is_ok());
+    fn the_dictionary_is_an_object() {
+        assert!(serde_json::from_slice::<Kept>(DICTIONARY).is_ok());
     }
 
     proptest! {
-        /// Whatever was on the desk before.
+        /// Whatever was compressed before.
         #[test]
         fn an_object_is_read_as_it_was_written(
             texts in prop::collection::vec(prop_oneof![".{0,40}", "[a-f0-9]{0,9000}"], 1..8),
         ) {
-            let mut desk = Desk::default();
+            let mut compressor = Compressor::default();
             for text in texts {
                 let kept = kept(json!({"schedule": text}), json!({"runs": [text, text]}));
-                let written = desk.write(&kept).unwrap();
+                let written = compressor.write(&kept).unwrap();
                 prop_assert_eq!(written.read(), Some(kept));
             }
         }

@@ -32,11 +32,11 @@ struct Seen {
 
 /// What is known of the other installations.
 #[derive(Debug, Default)]
-pub(super) struct Rivals {
+pub(super) struct ForeignInstallations {
     seen: Mutex<HashMap<String, Seen>>,
 }
 
-impl Rivals {
+impl ForeignInstallations {
     /// How each installation that a status names stands, this one apart.
     pub(super) async fn of(
         &self,

@@ -44,7 +44,7 @@ impl Controller {
             queue: Arc::new(Queue::default()),
             limits: limits::Limits::default(),
             looks: looks::Looks::default(),
-            rivals: foreign::Rivals::default(),
+            foreign_installations: foreign::ForeignInstallations::default(),
             large: tokio::sync::Semaphore::new(LARGE_AT_ONCE),
             unsynced: tokio::sync::watch::Sender::new(None),
         });

@@ -43,9 +43,9 @@ impl Controller {
         Ok(Observed {
             room: self.room(&object.namespace),
             foreign: foreign(view),
-            strangers: view.strangers.clone(),
+            foreign_jobs: view.foreign_jobs.clone(),
             installation: config.installation.clone(),
-            rivals: BTreeMap::new(),
+            foreign_installations: BTreeMap::new(),
             kind_conditions: kind.conditions(&object, &kept.spec),
             object,
             settings,
@@ -94,7 +94,7 @@ impl Controller {
         }
         let mut found: Vec<Problem> = Vec::new();
         for seed in Seed::probes() {
-            // A spec that can't be said as a Job is told about where one is to be made.
+            // A spec that can't be expressed as a Job is told of where one is to be made.
             let Ok(job) = kind.job(object, spec, &seed) else {
                 continue;
             };
@@ -117,7 +117,7 @@ impl Controller {
         self.room_with(namespace, starting)
     }
 
-    /// The room left with so many starts in flight, in all and in the namespace.
+    /// The room left with this number of starts in flight, in all and in the namespace.
     pub(super) fn room_with(
         &self,
         namespace: &str,
@@ -147,7 +147,7 @@ fn foreign(view: &View) -> Option<String> {
             "CronJob {name} belongs to this object and starts its backups; stop the controller that made it, then `kubectl delete cronjob {name}` or suspend it"
         ));
     }
-    let name = &view.strangers.first()?.name;
+    let name = &view.foreign_jobs.first()?.name;
     let seen_before = !view.kept.status["accountedUntil"].is_null();
     seen_before.then(|| format!(
         "another controller made Job {name} for this object; stop that controller, then `kubectl delete job {name}`"

@@ -195,7 +195,10 @@ impl Controller {
         };
         let observed = match self.observed(&view, fresh.object, since) {
             Ok(mut observed) => {
-                observed.rivals = self.rivals.of(&self.ctx, &observed.status).await;
+                observed.foreign_installations = self
+                    .foreign_installations
+                    .of(&self.ctx, &observed.status)
+                    .await;
                 observed.pods_live = fresh.pods;
                 observed
             }
@@ -341,7 +344,7 @@ impl Controller {
         }
         for uid in changes.taken_over {
             changed = true;
-            self.store.remove_stranger(key, &uid);
+            self.store.remove_foreign_job(key, &uid);
         }
         for failure in changes.failures {
             changed = true;

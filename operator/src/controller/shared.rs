@@ -20,7 +20,7 @@ pub struct Controller {
     pub(super) queue: Arc<Queue>,
     pub(super) limits: limits::Limits,
     pub(super) looks: looks::Looks,
-    pub(super) rivals: foreign::Rivals,
+    pub(super) foreign_installations: foreign::ForeignInstallations,
     /// Places for large objects in work.
     pub(super) large: tokio::sync::Semaphore,
     /// Lists still to be read; below zero if one was read before all were begun.

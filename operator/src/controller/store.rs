@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crds::status::MAX_OPEN_RUNS;
 
-use super::compressed::{Desk, Text};
+use super::compressed::{CompressedObject, Compressor};
 use super::queue::Key;
 use crate::digest::Kept;
-use crate::engine::{JobDigest, Obstacle, PodDigest, StartFailure, Stranger};
+use crate::engine::{ForeignJob, JobDigest, Obstacle, PodDigest, StartFailure};
 use crate::metrics::{Live, Series};
 use crate::ownership;
 
@@ -18,14 +18,14 @@ use crate::ownership;
 #[derive(Debug, Default)]
 struct Entry {
     /// Index of the kind and the object; Jobs may be seen before it.
-    object: Option<(usize, Text)>,
+    object: Option<(usize, CompressedObject)>,
     resource_version: Box<str>,
     jobs: Vec<JobDigest>,
     pods: Vec<PodDigest>,
     failures: Vec<StartFailure>,
     /// What events said of Jobs that do not start.
     obstacles: Vec<Obstacle>,
-    strangers: Vec<Stranger>,
+    foreign_jobs: Vec<ForeignJob>,
     /// CronJobs that act on the object: UID and name.
     cron_jobs: Vec<(Box<str>, Box<str>)>,
     /// What /metrics shows of the object; made at a scrape, dropped when the object changes.
@@ -45,7 +45,7 @@ fn append<T>(list: &mut Vec<T>, item: T) {
 impl Entry {
     fn is_empty(&self) -> bool {
         let none = self.jobs.is_empty() && self.pods.is_empty();
-        none && self.object.is_none() && self.strangers.is_empty() && self.cron_jobs.is_empty()
+        none && self.object.is_none() && self.foreign_jobs.is_empty() && self.cron_jobs.is_empty()
     }
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct View {
     pub(crate) pods: Vec<PodDigest>,
     pub(crate) failures: Vec<StartFailure>,
     pub(crate) obstacles: Vec<Obstacle>,
-    pub(crate) strangers: Vec<Stranger>,
+    pub(crate) foreign_jobs: Vec<ForeignJob>,
     /// Names of CronJobs that act on the object.
     pub(crate) cron_jobs: Vec<Box<str>>,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Store {
     /// no use to anybody.
     complete: AtomicBool,
     /// Where objects become text.
-    desk: Mutex<Desk>,
+    compressor: Mutex<Compressor>,
     /// Bytes of the texts, by namespace.
     bytes: Mutex<HashMap<Box<str>, usize>>,
 }
@@ -108,13 +108,16 @@ impl Store {
                 return false;
             }
             entry.resource_version = kept.resource_version.as_str().into();
-            let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut compressor = self
+                .compressor
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             let before = entry.object.take().map_or(0, |(_, text)| text.len());
-            let text = desk
+            let text = compressor
                 .write(kept)
                 .filter(|text| self.fits(kept.object.namespace(), before, text.len()));
             let text = text.or_else(|| {
-                let text = desk.write(&kept.too_large("namespace"))?;
+                let text = compressor.write(&kept.too_large("namespace"))?;
                 self.fits(kept.object.namespace(), 0, text.len());
                 Some(text)
             });
@@ -293,21 +296,21 @@ impl Store {
     }
 
     /// Notes a Job the object owns that does not carry our label. True if it is news.
-    pub(crate) fn set_stranger(&self, key: &str, stranger: Stranger) -> (Key, bool) {
+    pub(crate) fn set_foreign_job(&self, key: &str, foreign_job: ForeignJob) -> (Key, bool) {
         self.entry(key, |entry| {
-            let news = !entry.strangers.contains(&stranger);
-            entry.strangers.retain(|s| s.uid != stranger.uid);
-            append(&mut entry.strangers, stranger);
+            let news = !entry.foreign_jobs.contains(&foreign_job);
+            entry.foreign_jobs.retain(|s| s.uid != foreign_job.uid);
+            append(&mut entry.foreign_jobs, foreign_job);
             news
         })
     }
 
     /// Forgets such a Job. True if it was known.
-    pub(crate) fn remove_stranger(&self, key: &str, job_uid: &str) -> (Key, bool) {
+    pub(crate) fn remove_foreign_job(&self, key: &str, job_uid: &str) -> (Key, bool) {
         self.entry(key, |entry| {
-            let before = entry.strangers.len();
-            entry.strangers.retain(|s| *s.uid != *job_uid);
-            entry.strangers.len() < before
+            let before = entry.foreign_jobs.len();
+            entry.foreign_jobs.retain(|s| *s.uid != *job_uid);
+            entry.foreign_jobs.len() < before
         })
     }
 
@@ -336,7 +339,7 @@ impl Store {
             let uids: Vec<Box<str>> = if cron_jobs {
                 entry.cron_jobs.iter().map(|(uid, _)| uid.clone()).collect()
             } else {
-                entry.strangers.iter().map(|s| s.uid.clone()).collect()
+                entry.foreign_jobs.iter().map(|s| s.uid.clone()).collect()
             };
             found.extend(uids.into_iter().map(|uid| (key.clone(), uid)));
         }
@@ -355,7 +358,7 @@ impl Store {
             pods: entry.pods.clone(),
             failures: entry.failures.clone(),
             obstacles: entry.obstacles.clone(),
-            strangers: entry.strangers.clone(),
+            foreign_jobs: entry.foreign_jobs.clone(),
             cron_jobs: entry
                 .cron_jobs
                 .iter()
@@ -473,7 +476,7 @@ mod room {
 
     use super::*;
 
-    /// Text that no codec makes smaller.
+    /// CompressedObject that no codec makes smaller.
     fn noise(seed: u64, bytes: usize) -> String {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let letters = std::iter::from_fn(|| {

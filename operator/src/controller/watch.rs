@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
 use self::feeds::References;
-pub(super) use self::feeds::{CronJobs, Feed, Jobs, Objects, Pods, Strangers};
+pub(super) use self::feeds::{CronJobs, Feed, ForeignJobs, Jobs, Objects, Pods};
 use super::shared::Controller;
 use crate::guard::{self, Task};
 
@@ -262,7 +262,7 @@ impl Watches<'_> {
         let feed = Jobs(controller.clone());
         self.add("jobs".into(), jobs, scope, feed, labelled.clone());
         let others: Api<PartialObjectMeta<Job>> = scoped(client, scope);
-        let feed = Strangers(controller.clone());
+        let feed = ForeignJobs(controller.clone());
         self.add("jobs of others".into(), others, scope, feed, unlabelled);
         let cron_jobs: Api<CronJob> = scoped(client, scope);
         let feed = CronJobs(controller.clone());

@@ -73,7 +73,7 @@ pub(super) fn exclusive(draft: &mut Draft<'_>) {
 
 impl Observed {
     fn standing(&self, name: &str) -> Standing {
-        let known = self.rivals.get(name).copied();
+        let known = self.foreign_installations.get(name).copied();
         known.unwrap_or(Standing::Unknown)
     }
 }

@@ -9,7 +9,7 @@ use crds::run::{RunResult, Trigger};
 use crds::run_spec::RunNotice;
 use k8s_openapi::api::batch::v1::Job;
 
-use super::observed::{Observed, Stranger};
+use super::observed::{ForeignJob, Observed};
 use super::pending::Look;
 use super::reason;
 
@@ -87,7 +87,7 @@ pub enum Step {
         foreground: bool,
     },
     /// Take over a Job another program made for this object before it was first seen here.
-    LabelJob(Stranger),
+    LabelJob(ForeignJob),
     /// Remove annotations that still have these values.
     RemoveAnnotations(Vec<(String, String)>),
     /// End a suspension whose `resume-at` has this value.

@@ -11,7 +11,7 @@ use super::{notices, verify};
 /// A finished Job stays for longer than a lease, so that a stalled former leader's late POST meets
 /// its name.
 pub(super) const FENCE: Duration = Duration::seconds(60);
-/// Jobs of other actions stay for so long after their end, for their logs.
+/// How long Jobs of other actions stay after their end, for their logs.
 pub(super) const ACTION_KEPT: Duration = Duration::minutes(10);
 
 /// Deletes finished Jobs beyond the limits, oldest first; also while suspended.

@@ -35,8 +35,8 @@ mod verify;
 pub use draft::{Builder, EventSpec, Plan, Seed, Step, Unbuilt};
 pub use notices::Wanted;
 pub use observed::{
-    Ended, JobDigest, JobOutcome, KindCondition, Limit, Object, Observed, PodDigest, Room,
-    Settings, Standing, StartFailure, Stranger,
+    Ended, ForeignJob, JobDigest, JobOutcome, KindCondition, Limit, Object, Observed, PodDigest,
+    Room, Settings, Standing, StartFailure,
 };
 pub(crate) use outcome::{Verdict, held, named, newest_end, of as verdict};
 pub use pending::{Look, Obstacle};

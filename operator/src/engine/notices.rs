@@ -20,7 +20,7 @@ use super::outcome::{self, Verdict};
 use super::overdue::{self, Case};
 use super::reason;
 use super::slots;
-use super::start::{self, Bar};
+use super::start::{self, CreateBlock};
 
 /// A Job that can't be created is looked at again at least this often.
 const RECHECK: Duration = Duration::seconds(30);
@@ -230,9 +230,9 @@ fn give_up(draft: &mut Draft<'_>, notice: &PendingNotice, why: &str) {
 
 /// Plans the Job.
 fn begin(draft: &mut Draft<'_>, notice: &PendingNotice, name: String) {
-    match start::bar(draft, &name) {
-        Some(Bar::Taken(why)) => return give_up(draft, notice, &why),
-        Some(Bar::Later) => return,
+    match start::create_block(draft, &name) {
+        Some(CreateBlock::NameTaken(why)) => return give_up(draft, notice, &why),
+        Some(CreateBlock::Later) => return,
         None => {}
     }
     if !draft.seen.live {

@@ -34,11 +34,11 @@ pub struct Observed {
     /// What other controllers do to this object's Jobs, in words.
     pub foreign: Option<String>,
     /// Jobs this object owns that do not carry our label.
-    pub strangers: Vec<Stranger>,
+    pub foreign_jobs: Vec<ForeignJob>,
     /// This installation of the operator, as it claims objects: namespace/name of its Lease.
     pub installation: String,
     /// The other installations that status names.
-    pub rivals: BTreeMap<String, Standing>,
+    pub foreign_installations: BTreeMap<String, Standing>,
     /// Free places under `--max-active-runs`.
     pub room: Room,
     /// True if object and Jobs were read from the API server for this plan, past every cache.
@@ -125,7 +125,7 @@ pub struct Settings {
     pub keep_failed: Option<i32>,
     /// Seconds a Job may take until its container runs.
     pub startup_deadline: i64,
-    /// Each so many good runs one is verified by restore; `None` is none.
+    /// Every Nth good run is verified by restore; `None` is none.
     pub verify_every: Option<i32>,
     /// What receivers want to hear of.
     pub notices: super::Wanted,
@@ -246,7 +246,7 @@ pub struct Ended {
 
 /// A Job that has the object as its controller, made by another program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stranger {
+pub struct ForeignJob {
     /// Name.
     pub name: Box<str>,
     /// UID.
@@ -268,7 +268,7 @@ pub struct StartFailure {
     pub action: Action,
     /// Generation of the spec it was made from.
     pub generation: Option<i64>,
-    /// A stranger's Job has the name: another one is used.
+    /// A foreign_job's Job has the name: another one is used.
     pub taken: bool,
     /// How often creations of the object failed in a row.
     pub tries: u32,

@@ -11,9 +11,9 @@ use super::ledger::Closing;
 use super::observed::{Ended, JobDigest, JobOutcome, PodDigest};
 use super::reason;
 
-/// A finished Job's pod may be seen later than the Job; its report is waited for so long.
+/// A finished Job's pod may be seen later than the Job: how long its report is waited for.
 const REPORT_GRACE: Duration = Duration::seconds(10);
-/// Other containers of a pod get so long to end after the backup's.
+/// How long other containers of a pod may take to end after the backup's.
 const HELD_GRACE: Duration = Duration::seconds(10);
 
 /// What is known of a run's end.

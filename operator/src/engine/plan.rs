@@ -103,11 +103,16 @@ fn believed(seen: &Observed, now: DateTime<Utc>) -> Cow<'_, Observed> {
 /// decided, so that none of their slots starts again.
 fn take_over(seen: &Observed) -> Option<Plan> {
     let first = seen.status.accounted_until.is_none() && seen.foreign.is_none();
-    if !first || seen.strangers.is_empty() || seen.object.deleting {
+    if !first || seen.foreign_jobs.is_empty() || seen.object.deleting {
         return None;
     }
     Some(Plan {
-        steps: seen.strangers.iter().cloned().map(Step::LabelJob).collect(),
+        steps: seen
+            .foreign_jobs
+            .iter()
+            .cloned()
+            .map(Step::LabelJob)
+            .collect(),
         ..Plan::nothing(seen)
     })
 }

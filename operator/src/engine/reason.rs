@@ -43,7 +43,7 @@ pub(crate) const NOT_STARTED: &str = "NotStarted";
 
 /// The run is good.
 pub(crate) const COMPLETED: &str = Reason::Completed.as_str();
-/// Somebody asked for the end: it is not held against the backup.
+/// Somebody asked for the end. Like the next, it does not count as a failure.
 pub(crate) const CANCELLED: &str = "Cancelled";
 /// A newer slot took the run's place under `concurrencyPolicy: Replace`.
 pub(crate) const REPLACED: &str = "Replaced";

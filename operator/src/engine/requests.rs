@@ -151,7 +151,7 @@ fn backup(draft: &mut Draft<'_>, request: &Request) {
     }
     if let Some(hold) = start::blocked(draft, Trigger::Manual) {
         let asks = hold.reason == reason::CONCURRENCY_FORBID && !request.options.queue;
-        if asks || start::crowded(draft) {
+        if asks || start::too_many_open_runs(draft) {
             let advice = if asks {
                 "; wait for it, or ask with --queue"
             } else {

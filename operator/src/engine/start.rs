@@ -18,7 +18,7 @@ use super::slots;
 /// A held run is looked at again at least this often, should no event do it.
 const RECHECK: Duration = Duration::seconds(30);
 
-/// What the leader before did last may reach the caches so long after it was followed.
+/// How long the previous leader's last writes may take to reach our caches.
 const LAG: Duration = Duration::seconds(2);
 
 /// Why a run may not start now.
@@ -75,14 +75,14 @@ pub(super) fn due(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
         run.slot = Some(to_k8s(slot));
         run.reason = hold.reason.to_owned();
         run.message.clone_from(&hold.message);
-        held(draft, &run);
+        report_waiting(draft, &run);
         draft.status.accounted_until = Some(to_k8s(slot));
         ledger::open(&mut draft.status, run);
     }
 }
 
 /// Tells once that a slot waits.
-fn held(draft: &mut Draft<'_>, run: &Run) {
+fn report_waiting(draft: &mut Draft<'_>, run: &Run) {
     let slot = run
         .slot
         .as_ref()
@@ -142,7 +142,7 @@ pub(super) fn waiting(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
             entry.message = hold.message;
             let entry = entry.clone();
             if fresh && fails(&entry) {
-                held(draft, &entry);
+                report_waiting(draft, &entry);
             }
         }
     }
@@ -218,7 +218,7 @@ fn immediate(draft: &mut Draft<'_>) {
         let mut run = Run::new(name, Trigger::Immediate, RunResult::Waiting);
         run.reason = hold.reason.to_owned();
         run.message = hold.message;
-        held(draft, &run);
+        report_waiting(draft, &run);
         ledger::open(&mut draft.status, run);
     }
 }
@@ -289,23 +289,23 @@ pub(super) fn refused(failure: &StartFailure) -> String {
 }
 
 /// What keeps a Job that is no backup from being created.
-pub(super) enum Bar {
+pub(super) enum CreateBlock {
     /// Another's Job has the name; in words.
-    Taken(String),
+    NameTaken(String),
     /// It failed a moment ago; the object wakes when it is tried again.
     Later,
 }
 
 /// Looks whether a Job of this name may be created now.
-pub(super) fn bar(draft: &mut Draft<'_>, name: &str) -> Option<Bar> {
+pub(super) fn create_block(draft: &mut Draft<'_>, name: &str) -> Option<CreateBlock> {
     let failure = failure(draft, name)?;
     if failure.taken {
-        return Some(Bar::Taken(in_the_way_of(name)));
+        return Some(CreateBlock::NameTaken(in_the_way_of(name)));
     }
     let at = failure.retry_at;
     (at > draft.now).then(|| {
         draft.wake_at(at);
-        Bar::Later
+        CreateBlock::Later
     })
 }
 
@@ -313,8 +313,8 @@ pub(super) fn failure<'a>(draft: &Draft<'a>, name: &str) -> Option<&'a StartFail
     draft.seen.failures.iter().find(|f| f.name == name)
 }
 
-/// The Job's name: the plain one, unless a stranger has it (CronJob rule 37); the one that is to be
-/// tried next, if strangers have both.
+/// The Job's name: the plain one, unless a foreign_job has it (CronJob rule 37); the one that is to be
+/// tried next, if foreign_jobs have both.
 fn slot_name(draft: &Draft<'_>, slot: DateTime<Utc>) -> String {
     let object = &draft.seen.object;
     let plain = names::slot_name(&object.name, &object.uid, slot);
@@ -332,7 +332,7 @@ fn slot_name(draft: &Draft<'_>, slot: DateTime<Utc>) -> String {
 pub(super) fn blocked(draft: &mut Draft<'_>, trigger: Trigger) -> Option<Hold> {
     let policy = draft.seen.settings.concurrency;
     if policy != ConcurrencyPolicy::Allow
-        && let Some(hold) = beside(draft, policy, trigger)
+        && let Some(hold) = concurrency_hold(draft, policy, trigger)
     {
         return Some(hold);
     }
@@ -361,13 +361,17 @@ fn running(draft: &Draft<'_>) -> usize {
 }
 
 /// True if no more runs may wait: those somebody asked for are refused.
-pub(super) fn crowded(draft: &Draft<'_>) -> bool {
+pub(super) fn too_many_open_runs(draft: &Draft<'_>) -> bool {
     let open = |r: &&Run| !r.result.is_final();
     draft.status.runs.iter().filter(open).count() >= MAX_OPEN_RUNS
 }
 
 /// What runs already, or is about to by this very plan.
-fn beside(draft: &Draft<'_>, policy: ConcurrencyPolicy, trigger: Trigger) -> Option<Hold> {
+fn concurrency_hold(
+    draft: &Draft<'_>,
+    policy: ConcurrencyPolicy,
+    trigger: Trigger,
+) -> Option<Hold> {
     let replaces = policy == ConcurrencyPolicy::Replace && trigger == Trigger::Schedule;
     let planned = draft.steps.iter().find_map(|s| match s {
         Step::CreateJob { seed, .. } if seed.action == Action::Backup => Some(seed.name.clone()),

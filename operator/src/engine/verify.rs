@@ -16,7 +16,7 @@ use super::outcome::{self, Verdict};
 use super::pending;
 use super::reason;
 use super::runs;
-use super::start::{self, Bar};
+use super::start::{self, CreateBlock};
 
 /// `spec.verify.mode` Restore, as status says it.
 pub(super) const MODE: &str = "Restore";
@@ -96,9 +96,11 @@ fn delete(draft: &mut Draft<'_>, job: &JobDigest) {
 
 /// Plans the Job.
 fn begin(draft: &mut Draft<'_>, index: usize, name: String) {
-    match start::bar(draft, &name) {
-        Some(Bar::Taken(why)) => return finish(draft, index, None, reason::NAME_TAKEN, why),
-        Some(Bar::Later) => return,
+    match start::create_block(draft, &name) {
+        Some(CreateBlock::NameTaken(why)) => {
+            return finish(draft, index, None, reason::NAME_TAKEN, why);
+        }
+        Some(CreateBlock::Later) => return,
         None => {}
     }
     draft.wake_at(draft.now + RECHECK);

@@ -385,7 +385,7 @@ async fn wall_clocks_decide_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_by_a_stranger_neither_loses_nor_prolongs_the_lease() {
+async fn an_edit_by_another_program_neither_loses_nor_prolongs_the_lease() {
     let server = Server::new();
     let mut a = Candidate::start(&server, "a", wall);
     a.gained_within(SECOND).await;

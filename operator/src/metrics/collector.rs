@@ -206,7 +206,7 @@ const OUTCOMES: [(&str, Count); 4] = [
 impl Collector for Objects {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let rows = self.rows();
-        let mut info = family(
+        let mut info = metric(
             &mut encoder,
             "mysqlbackup_schedule",
             "Schedule and zone, as labels; always 1",
@@ -218,7 +218,7 @@ impl Collector for Objects {
             ConstGauge::new(1_i64).encode(info.encode_family(&(row.labels(), more))?)?;
         }
         for (name, help, value) in GAUGES {
-            let mut gauge = family(&mut encoder, name, help, MetricType::Gauge)?;
+            let mut gauge = metric(&mut encoder, name, help, MetricType::Gauge)?;
             for row in &rows {
                 ConstGauge::new(value(row)).encode(gauge.encode_family(&row.labels())?)?;
             }
@@ -229,7 +229,7 @@ impl Collector for Objects {
 
 /// Counters come from status, so that they neither begin late nor restart with the operator.
 fn counters(encoder: &mut DescriptorEncoder, rows: &[Row]) -> fmt::Result {
-    let mut slots = family(
+    let mut slots = metric(
         encoder,
         "mysqlbackup_slots",
         "Slots of the schedule by what became of them",
@@ -241,7 +241,7 @@ fn counters(encoder: &mut DescriptorEncoder, rows: &[Row]) -> fmt::Result {
             count(value(row)).encode(slots.encode_family(&labels)?)?;
         }
     }
-    let mut manual = family(
+    let mut manual = metric(
         encoder,
         "mysqlbackup_manual_runs",
         "Runs that somebody asked for",
@@ -257,7 +257,7 @@ fn count(value: i64) -> ConstCounter {
     ConstCounter::new(u64::try_from(value).unwrap_or(0))
 }
 
-fn family<'a>(
+fn metric<'a>(
     encoder: &'a mut DescriptorEncoder,
     name: &'static str,
     help: &str,

@@ -44,7 +44,7 @@ pub(crate) struct Series {
     pub(super) skipped_until: Option<DateTime<Utc>>,
     pub(super) accepted: bool,
     pub(super) verification_failed: bool,
-    /// Every so many good runs are verified by restore; 0 if none.
+    /// Every Nth good run is verified by restore; 0 if none.
     pub(super) verify_every: u32,
     /// Seconds that a start may take: spread and startup deadline.
     pub(super) start_allowance: i64,

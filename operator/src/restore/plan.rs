@@ -28,7 +28,7 @@ use crate::job::STARTUP;
 const LOOK: Duration = Duration::seconds(5);
 /// How often what is missing is looked for.
 const RECHECK: Duration = Duration::seconds(20);
-/// The Job and its log stay for so long after its end.
+/// How long the Job and its log stay after its end.
 const KEPT: Duration = Duration::hours(24);
 
 /// What is to be done, as comparable data.

@@ -212,7 +212,7 @@ fn what_starts_and_what_does_not() {
             "InvalidSpec",
         ),
         (
-            "a stranger's Job",
+            "a foreign_job's Job",
             |s| s.job = Named::Taken,
             &["NameTaken"],
             Some(Pending),

@@ -56,7 +56,7 @@ pub struct NotAReview(String);
 enum Rules {
     MysqlBackup,
     Restore,
-    Family,
+    Backup,
 }
 
 impl Rules {
@@ -65,7 +65,7 @@ impl Rules {
         Some(match (kind.group.as_str(), kind.kind.as_str()) {
             (crds::GROUP, "MysqlBackup") => Self::MysqlBackup,
             (crds::GROUP, "Restore") => Self::Restore,
-            (GROUP | DATABASE_GROUP | STORAGE_GROUP, _) => Self::Family,
+            (GROUP | DATABASE_GROUP | STORAGE_GROUP, _) => Self::Backup,
             _ => return None,
         })
     }
@@ -76,7 +76,7 @@ impl Rules {
 pub struct Asked {
     uid: String,
     /// The object is one of those that are never refused.
-    family: bool,
+    of_backup: bool,
     request: Result<AdmissionRequest<DynamicObject>, String>,
 }
 
@@ -120,7 +120,7 @@ impl Asked {
                 .and_then(|review| review.try_into().map_err(|e| format!("{e}")));
         Ok(Self {
             uid: cut.uid,
-            family: Rules::of(&kind) == Some(Rules::Family),
+            of_backup: Rules::of(&kind) == Some(Rules::Backup),
             request,
         })
     }
@@ -171,7 +171,7 @@ impl Asked {
                 let mut answer = AdmissionResponse::invalid(&text);
                 answer.uid = self.uid;
                 answer.result.code = 400;
-                if self.family {
+                if self.of_backup {
                     answer.allowed = true;
                     answer.result = Status::default();
                     answer.warnings = warnings::fitted(&[text]);
@@ -222,7 +222,7 @@ pub fn answer(
     if let Some(large) = too_large(object) {
         // It is not read, so nothing is filled in; one that was too large before may stay.
         let refused = endpoint == Endpoint::Validate
-            && rules != Rules::Family
+            && rules != Rules::Backup
             && old.is_none_or(|old| too_large(old).is_none());
         let mut response = response;
         if refused {
@@ -236,7 +236,7 @@ pub fn answer(
             let by = request.user_info.username.as_deref().unwrap_or_default();
             let patch = match rules {
                 Rules::MysqlBackup => defaults::patch(object, old, by, now),
-                Rules::Family => defaults::signed(object, old, by),
+                Rules::Backup => defaults::signed(object, old, by),
                 Rules::Restore => vec![],
             };
             if patch.is_empty() && rules != Rules::MysqlBackup {
@@ -251,7 +251,7 @@ pub fn answer(
         }
         (Endpoint::Validate, Rules::MysqlBackup) => rules::check(response, object, old),
         (Endpoint::Validate, Rules::Restore) => restore::check(response, object, old),
-        (Endpoint::Validate, Rules::Family) => backup::check(response, kind, object, old),
+        (Endpoint::Validate, Rules::Backup) => backup::check(response, kind, object, old),
     }
 }
 

@@ -117,7 +117,7 @@ fn forbidden() -> Vec<(&'static str, &'static str, String, Vec<&'static str>)> {
             mysql("account", &format!("{CLAIM}  serviceAccountName: admin")),
             vec![
                 "\"admin\" is not the default one",
-                "leave it away (--forbid-service-accounts)",
+                "remove it (--forbid-service-accounts)",
             ],
         ),
         (

@@ -14,7 +14,7 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 use serde_json::{Value, json};
 
 use super::super::Controller;
-use super::super::watch::{CronJobs, Feed, Jobs, Objects, Pods, Strangers};
+use super::super::watch::{CronJobs, Feed, ForeignJobs, Jobs, Objects, Pods};
 use crate::context::{ApiClient, Clock, Config, Context, Leadership};
 use crate::fake_api::{Change, Fault, Server, State};
 use crate::metrics::Metrics;
@@ -129,7 +129,7 @@ impl Try {
     }
 
     /// Another installation of the operator, in the same cluster at the same time.
-    pub(super) fn beside(&self, installation: &str) -> Self {
+    pub(super) fn concurrency_hold(&self, installation: &str) -> Self {
         self.another(&config(installation))
     }
 
@@ -209,13 +209,13 @@ impl Try {
             }
             // The watch of those that carry our label does not bring them.
             "jobs" if change.object["metadata"]["labels"][labels::OWNER_UID].is_null() => {
-                let strangers = Strangers(self.controller.clone());
+                let foreign_jobs = ForeignJobs(self.controller.clone());
                 let job: PartialObjectMeta<Job> =
                     serde_json::from_value(change.object.clone()).unwrap();
                 if change.deleted {
-                    strangers.delete(&job)
+                    foreign_jobs.delete(&job)
                 } else {
-                    drop(strangers.apply(&job))
+                    drop(foreign_jobs.apply(&job))
                 }
             }
             "jobs" => {

@@ -446,7 +446,7 @@ fn forged(namespace: &str, name: &str, slot: &str) -> Value {
 }
 
 /// Plays to the end with these Jobs there from the beginning.
-async fn beside(jobs: &[Value], limit: Option<usize>) -> Ending {
+async fn concurrency_hold(jobs: &[Value], limit: Option<usize>) -> Ending {
     let mut story: Scenario = scenarios::all()
         .into_iter()
         .find(|s| s.name == "slots")
@@ -466,11 +466,11 @@ async fn beside(jobs: &[Value], limit: Option<usize>) -> Ending {
 
 #[tokio::test(start_paused = true)]
 async fn o2_a_slot_of_the_future_stops_no_run() {
-    let plain = beside(&[], None).await;
+    let plain = concurrency_hold(&[], None).await;
     assert_eq!(plain.created.len(), 4);
     for namespace in [OTHERS, "default"] {
         let jobs = [forged(namespace, "future", "2030-01-01T00:00:00Z")];
-        let mut found = beside(&jobs, None).await;
+        let mut found = concurrency_hold(&jobs, None).await;
         found.jobs.retain(|name| name != "future");
         assert_eq!(found, plain, "{namespace}");
     }
@@ -478,9 +478,9 @@ async fn o2_a_slot_of_the_future_stops_no_run() {
 
 #[tokio::test(start_paused = true)]
 async fn o2_jobs_of_other_namespaces_take_no_place() {
-    let plain = beside(&[], Some(1)).await;
+    let plain = concurrency_hold(&[], Some(1)).await;
     let jobs: Vec<Value> = (0..5)
         .map(|n| forged(OTHERS, &format!("held-{n}"), "2025-01-15T10:05:00Z"))
         .collect();
-    assert_eq!(beside(&jobs, Some(1)).await, plain);
+    assert_eq!(concurrency_hold(&jobs, Some(1)).await, plain);
 }

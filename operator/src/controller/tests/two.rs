@@ -67,7 +67,7 @@ async fn play(seed: u64, gone: DateTime<Utc>) -> (super::Ending, Vec<String>) {
     for name in [HERE, THERE] {
         renew(&mut a.state(), name);
     }
-    let mut b = a.beside(THERE);
+    let mut b = a.concurrency_hold(THERE);
     let end = crds::time::parse_rfc3339(story.end).unwrap();
     let (mut turns, mut said) = (Turns(seed), vec![]);
     loop {

@@ -185,23 +185,23 @@ impl Feed<Pod> for Pods {
 }
 
 /// Jobs without our label that an object of ours owns.
-pub(in crate::controller) struct Strangers(pub(in crate::controller) Arc<Controller>);
+pub(in crate::controller) struct ForeignJobs(pub(in crate::controller) Arc<Controller>);
 
-impl Strangers {
+impl ForeignJobs {
     fn remove(&self, owner: &str, uid: &str) {
-        let (key, known) = self.0.store.remove_stranger(owner, uid);
+        let (key, known) = self.0.store.remove_foreign_job(owner, uid);
         if known {
             self.0.queue.push(key, Priority::Follow);
         }
     }
 }
 
-impl Feed<PartialObjectMeta<Job>> for Strangers {
+impl Feed<PartialObjectMeta<Job>> for ForeignJobs {
     fn apply(&self, job: &PartialObjectMeta<Job>) -> Option<Box<str>> {
         let owner = ownership::controller(&job.metadata, &self.0.resources)?;
-        let stranger = digest::stranger(&job.metadata)?;
-        let uid = stranger.uid.clone();
-        let (key, news) = self.0.store.set_stranger(&owner, stranger);
+        let foreign_job = digest::foreign_job(&job.metadata)?;
+        let uid = foreign_job.uid.clone();
+        let (key, news) = self.0.store.set_foreign_job(&owner, foreign_job);
         if news {
             self.0.queue.push(key, Priority::Follow);
         }

@@ -4,15 +4,18 @@ use super::*;
 
 const OTHER: &str = "other/backup-operator";
 
-fn rival(world: &mut World, standing: Standing) {
-    world.seen.rivals.insert(OTHER.into(), standing);
+fn foreign_installation(world: &mut World, standing: Standing) {
+    world
+        .seen
+        .foreign_installations
+        .insert(OTHER.into(), standing);
 }
 
 /// An object that another installation holds, first seen by this one at 10:05.
 fn held(standing: Standing) -> World {
     let mut world = World::new("*/10 * * * *", "2025-01-15T10:01:00Z");
     world.seen.status.controller = Some(OTHER.into());
-    rival(&mut world, standing);
+    foreign_installation(&mut world, standing);
     world
 }
 
@@ -58,7 +61,7 @@ fn one_more_installation_than_are_listed_writes_nothing() {
 fn the_claim_of_an_installation_that_is_gone_is_taken_over_after_a_live_read() {
     let mut world = held(Standing::Alive);
     world.at("2025-01-15T10:31:00Z");
-    rival(&mut world, Standing::Gone);
+    foreign_installation(&mut world, Standing::Gone);
     let reads = world.live_reads;
     world.at("2025-01-15T10:32:00Z");
     assert!(world.live_reads > reads);
@@ -72,7 +75,7 @@ fn the_claim_of_an_installation_that_is_gone_is_taken_over_after_a_live_read() {
 fn the_holder_goes_on_and_says_who_else_is_there_until_it_is_gone() {
     let mut world = World::new("*/10 * * * *", "2025-01-15T10:01:00Z");
     world.seen.status.other_controllers = vec![OTHER.into()];
-    rival(&mut world, Standing::Alive);
+    foreign_installation(&mut world, Standing::Alive);
     world.at("2025-01-15T10:10:00Z");
     assert_eq!(world.slots(), ["2025-01-15T10:10:00Z"]);
     let (status, reason) = world.condition("Exclusive");
@@ -84,7 +87,7 @@ fn the_holder_goes_on_and_says_who_else_is_there_until_it_is_gone() {
     let events = world.reasons();
     let times = events.iter().filter(|r| **r == "ForeignController");
     assert_eq!(times.count(), 1);
-    rival(&mut world, Standing::Gone);
+    foreign_installation(&mut world, Standing::Gone);
     world.at("2025-01-15T10:12:00Z");
     let conditions = &world.seen.status.conditions;
     assert!(crds::condition::get(conditions, "Exclusive").is_none());

@@ -68,9 +68,9 @@ pub(super) fn observed(schedule: &str, created: &str) -> Observed {
         failures: vec![],
         obstacles: vec![],
         foreign: None,
-        strangers: vec![],
+        foreign_jobs: vec![],
         installation: HERE.into(),
-        rivals: Default::default(),
+        foreign_installations: Default::default(),
         room: Room::default(),
         live: false,
         pods_live: false,
@@ -95,7 +95,7 @@ pub(super) struct World {
     pub(super) posts: usize,
     /// What the API server says to a creation, if not yes.
     pub(super) refuse: Option<(&'static str, &'static str)>,
-    /// Names strangers have.
+    /// Names foreign_jobs have.
     pub(super) taken: Vec<String>,
     /// The clock was a day ahead: what ran then runs again in its time.
     pub(super) leapt: bool,
@@ -199,13 +199,13 @@ impl World {
                     self.deleted.push((name, foreground));
                     self.seen.jobs.retain(|j| *j.uid != *uid);
                 }
-                Step::LabelJob(stranger) => {
-                    self.seen.strangers.retain(|s| s.uid != stranger.uid);
+                Step::LabelJob(foreign_job) => {
+                    self.seen.foreign_jobs.retain(|s| s.uid != foreign_job.uid);
                     let seed = Seed {
-                        slot: stranger.scheduled_at.as_deref().map(t),
+                        slot: foreign_job.scheduled_at.as_deref().map(t),
                         ..Seed::new(
-                            stranger.name.to_string(),
-                            if stranger.scheduled_at.is_some() {
+                            foreign_job.name.to_string(),
+                            if foreign_job.scheduled_at.is_some() {
                                 Trigger::Schedule
                             } else {
                                 Trigger::Manual

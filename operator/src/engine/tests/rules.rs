@@ -685,7 +685,7 @@ fn rule_36_the_slot_is_kept_in_the_schedules_zone() {
 }
 
 #[test]
-fn rule_37_a_strangers_job_of_the_name_is_left_alone_and_the_slot_still_runs() {
+fn rule_37_a_foreign_job_of_the_name_is_left_alone_and_the_slot_still_runs() {
     let mut world = World::new("0 * * * *", "2025-01-01T00:30:00Z");
     let slot = t("2025-01-01T01:00:00Z");
     world.taken = vec![names::slot_name("shop", "uid-shop", slot)];

@@ -542,14 +542,14 @@ fn thirty_runs_of_detail_stay_within_six_kilobytes() {
 fn jobs_of_the_program_before_are_taken_over_and_their_slots_do_not_run_again() {
     let mut world = World::unseen("0 * * * *", "2025-01-01T00:30:00Z")
         .with(|s| s.concurrency = ConcurrencyPolicy::Forbid);
-    let stranger = |name: &str, at: Option<&str>| Stranger {
+    let foreign_job = |name: &str, at: Option<&str>| ForeignJob {
         name: name.into(),
         uid: name.into(),
         scheduled_at: at.map(Into::into),
     };
-    world.seen.strangers = vec![
-        stranger("shop-1735696800", Some("2025-01-01T02:00:00Z")),
-        stranger("by-hand", None),
+    world.seen.foreign_jobs = vec![
+        foreign_job("shop-1735696800", Some("2025-01-01T02:00:00Z")),
+        foreign_job("by-hand", None),
     ];
     world.seen.status.last_schedule_time = Some(crds::time::to_k8s(t("2025-01-01T01:00:00Z")));
     world.at("2025-01-01T02:10:00Z");

@@ -651,7 +651,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_family_holds_passes(kind in prop::sample::select(backup::KINDS.to_vec()), root in any_json(), spec in any_json(), metadata in any_json()) {
+    fn whatever_a_backup_of_gobackup_holds_passes(kind in prop::sample::select(backup::KINDS.to_vec()), root in any_json(), spec in any_json(), metadata in any_json()) {
         let (group, kind) = kind;
         let mut new = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": metadata, "spec": spec});
         if let Some(fields) = root.as_object() {

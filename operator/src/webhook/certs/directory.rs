@@ -15,7 +15,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 /// Reads `tls.crt` and `tls.key`.
 ///
 /// # Errors
-/// A sentence with the file, the fault and the remedy.
+/// A message with the file, the fault and the remedy.
 pub async fn load(directory: &Path) -> Result<Pair, String> {
     let read = async |name: &str| {
         let path = directory.join(name);

@@ -505,10 +505,10 @@ async fn o5_callers_show_a_certificate_where_it_is_demanded() {
         let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
         crate::webhook::certs::tests_client(&names, now)
     };
-    let (caller, stranger) = (material(&["api"]), material(&["api"]));
+    let (caller, unknown) = (material(&["api"]), material(&["api"]));
     let roots = crate::webhook::certs::callers(caller.ca.as_bytes()).unwrap();
     let fixture = fixture_with(anybody(), Some(roots)).await;
-    for own in [None, Some(&stranger)] {
+    for own in [None, Some(&unknown)] {
         // TLS 1.3 tells a client of its refusal with the first answer.
         let refused = match fixture.connect_as(own).await {
             Err(_) => true,

@@ -5,7 +5,7 @@ use serde::Deserialize as _;
 
 use super::*;
 
-/// Every kind of the family, by group.
+/// Every kind of gobackup.io, by group.
 pub(super) const KINDS: [(&str, &str); 9] = [
     ("gobackup.io", "Backup"),
     ("gobackup.io", "CronBackup"),
