@@ -1,7 +1,6 @@
 //! The only place that writes to the API server (the Lease and the webhook's certificate apart).
 
 mod reach;
-pub(crate) mod restore;
 
 use std::time::Duration;
 
@@ -145,7 +144,7 @@ pub(crate) async fn apply(
 }
 
 /// One write: fenced by the lease, counted, not awaited for ever.
-async fn write<T>(
+pub(crate) async fn write<T>(
     ctx: &Context,
     verb: &'static str,
     resource: &'static str,
@@ -190,14 +189,14 @@ fn objects(ctx: &Context, target: &Target<'_>) -> Api<DynamicObject> {
     )
 }
 
-fn patch_params() -> PatchParams {
+pub(crate) fn patch_params() -> PatchParams {
     PatchParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PatchParams::default()
     }
 }
 
-fn post_params() -> PostParams {
+pub(crate) fn post_params() -> PostParams {
     PostParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PostParams::default()
@@ -295,7 +294,7 @@ fn failure(
 }
 
 /// 5 s, doubled up to 5 minutes.
-fn backoff(tries: u32) -> TimeDelta {
+pub(crate) fn backoff(tries: u32) -> TimeDelta {
     TimeDelta::seconds((5_i64 << tries.saturating_sub(1).min(6)).min(300))
 }
 
@@ -348,7 +347,7 @@ async fn delete(
 }
 
 /// Deletes the Job of this name and UID; one that is gone is fine.
-async fn delete_job(
+pub(crate) async fn delete_job(
     ctx: &Context,
     api: &Api<Job>,
     name: &str,
@@ -488,7 +487,13 @@ async fn report(ctx: &Context, target: &Target<'_>, spec: &EventSpec, now: DateT
     tell(ctx, target.object, &target.resource.api_version, spec, now).await;
 }
 
-async fn tell(ctx: &Context, object: &Object, version: &str, spec: &EventSpec, now: DateTime<Utc>) {
+pub(crate) async fn tell(
+    ctx: &Context,
+    object: &Object,
+    version: &str,
+    spec: &EventSpec,
+    now: DateTime<Utc>,
+) {
     let api: Api<Event> = Api::namespaced(ctx.client.0.clone(), &object.namespace);
     let event = event::build(object, version, spec, &ctx.config.instance, now);
     let params = post_params();

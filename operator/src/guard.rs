@@ -7,35 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures::FutureExt as _;
 
-use crate::metrics::Metrics;
-
-/// Which work a panic is counted for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Task {
-    /// A reconcile of a scheduled object.
-    Reconcile,
-    /// A reconcile of a Restore.
-    Restore,
-    /// A watch, or what one brought.
-    Watch,
-    /// The series of an object at a scrape.
-    Scrape,
-}
-
-impl Task {
-    /// Every task.
-    pub(crate) const ALL: [Self; 4] = [Self::Reconcile, Self::Restore, Self::Watch, Self::Scrape];
-
-    /// The text used in metrics and logs.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Reconcile => "reconcile",
-            Self::Restore => "restore",
-            Self::Watch => "watch",
-            Self::Scrape => "scrape",
-        }
-    }
-}
+use crate::metrics::{Metrics, Task};
 
 /// Awaits `work`.
 ///

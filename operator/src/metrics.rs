@@ -16,8 +16,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::guard::Task;
-
 pub(crate) use self::collector::{Objects, Row, Source};
 pub(crate) use self::series::{Live, Series};
 
@@ -180,5 +178,33 @@ impl Metrics {
         // Writing to a String does not fail.
         let _ = self.write(&mut text);
         text
+    }
+}
+
+/// Which work a panic is counted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// A reconcile of a scheduled object.
+    Reconcile,
+    /// A reconcile of a Restore.
+    Restore,
+    /// A watch, or what one brought.
+    Watch,
+    /// The series of an object at a scrape.
+    Scrape,
+}
+
+impl Task {
+    /// Every task.
+    pub(crate) const ALL: [Self; 4] = [Self::Reconcile, Self::Restore, Self::Watch, Self::Scrape];
+
+    /// The text used in metrics and logs.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Reconcile => "reconcile",
+            Self::Restore => "restore",
+            Self::Watch => "watch",
+            Self::Scrape => "scrape",
+        }
     }
 }

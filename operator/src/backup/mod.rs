@@ -23,18 +23,10 @@ use kube::core::{ApiResource, DynamicObject};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+pub use self::observe::Which;
 pub(crate) use self::observe::settings;
 use crate::engine::{Object, Seed, Settings};
 use crate::kind::{Endpoint, Kind, KindCondition, ManagedPaths, References, resolution, resources};
-
-/// Which of the two kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// Backup: without a schedule it runs once.
-    Backup,
-    /// CronBackup: it has a schedule.
-    CronBackup,
-}
 
 /// The kind Backup or CronBackup.
 #[derive(Clone, Debug)]

@@ -11,7 +11,6 @@ use crds::schedule::Schedule;
 use crds::validate::{self, Problem};
 use serde_json::{Value, json};
 
-use super::Which;
 use crate::engine::{Settings, Wanted};
 use crate::job::{STARTUP, has_bot};
 
@@ -19,6 +18,15 @@ use crate::job::{STARTUP, has_bot};
 const KEEP_GOOD: i64 = 3;
 /// As [`KEEP_GOOD`], failed.
 const KEEP_FAILED: i64 = 1;
+
+/// Which of the two kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Backup: without a schedule it runs once.
+    Backup,
+    /// CronBackup: it has a schedule.
+    CronBackup,
+}
 
 /// The engine's part of a body, and its mistakes.
 pub(crate) fn settings(

@@ -17,8 +17,9 @@ use super::store::View;
 use super::{limits, looks};
 use crate::apply::{self, ApplyError, Changes, Target};
 use crate::engine::{self, Look, Observed, Room, Seed};
-use crate::guard::{self, Task};
+use crate::guard;
 use crate::metrics::Outcome;
+use crate::metrics::Task;
 use crate::observe::{self, ObserveError};
 
 /// Bytes of an object beyond which few are worked on at a time.

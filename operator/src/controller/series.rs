@@ -6,7 +6,8 @@ use crds::ScheduleStatus;
 
 use super::shared::Controller;
 use crate::digest::Kept;
-use crate::guard::{Task, caught_now};
+use crate::guard::caught_now;
+use crate::metrics::Task;
 use crate::metrics::{Row, Series, Source};
 
 /// Lets /metrics show the controller's objects, as long as it stands.

@@ -21,7 +21,8 @@ use tokio::task::JoinSet;
 use self::feeds::References;
 pub(super) use self::feeds::{CronJobs, Feed, ForeignJobs, Jobs, Objects, Pods};
 use super::shared::Controller;
-use crate::guard::{self, Task};
+use crate::guard;
+use crate::metrics::Task;
 
 /// Objects a page of a list.
 const PAGE: u32 = 500;

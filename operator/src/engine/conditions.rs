@@ -13,12 +13,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::ahead;
 use super::draft::Draft;
+use super::failures;
 use super::fit::fit;
 use super::outcome;
 use super::reason;
 use super::runs;
 use super::slots;
-use super::start;
 
 /// Brings lists, scalars and conditions up to date, and tells of what is new.
 pub(super) fn set(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
@@ -212,7 +212,7 @@ fn next_slot(draft: &Draft<'_>, schedule: &Schedule) -> (&'static str, String, S
         );
         return ("False", reason::SKIPPED_BY_USER.to_owned(), message);
     }
-    let waits = |r: &&Run| r.trigger == Trigger::Schedule && start::fails(r);
+    let waits = |r: &&Run| r.trigger == Trigger::Schedule && failures::fails(r);
     if let Some(run) = draft.status.runs.iter().find(waits) {
         let message = format!("{} can't be made: {}", run.name, run.message);
         return ("False", run.reason.clone(), message);

@@ -9,7 +9,7 @@ use crds::time::{from_k8s, parse_rfc3339, to_k8s};
 use super::draft::{Draft, Step};
 use super::observed::{JobDigest, PodDigest};
 use super::reason;
-use super::{history, pending, runs, slots};
+use super::{history, pending, slots};
 
 /// Begin and end of suspension (CronJob rule 30): both are recorded; on resume the slots before
 /// the newest are accounted, the newest is left to start.
@@ -153,7 +153,7 @@ fn startup(draft: &mut Draft<'_>, job: &JobDigest) {
     if job.ran || pods.iter().any(|p| p.started) {
         return;
     }
-    let ends = runs::startup_ends(job, draft.seen.settings.startup_deadline);
+    let ends = pending::startup_ends(job, draft.seen.settings.startup_deadline);
     if draft.now < ends {
         draft.wake_at(ends);
         return;

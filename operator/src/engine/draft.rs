@@ -9,8 +9,7 @@ use crds::run::{RunResult, Trigger};
 use crds::run_spec::RunNotice;
 use k8s_openapi::api::batch::v1::Job;
 
-use super::observed::{ForeignJob, Observed};
-use super::pending::Look;
+use super::observed::{ForeignJob, Look, Observed};
 use super::reason;
 
 /// What is to be done, as comparable data.

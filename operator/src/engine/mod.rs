@@ -14,6 +14,7 @@ mod claim;
 mod conditions;
 mod control;
 mod draft;
+mod failures;
 mod fit;
 mod history;
 mod ledger;
@@ -35,9 +36,8 @@ mod verify;
 pub use draft::{Builder, EventSpec, Plan, Seed, Step, Unbuilt};
 pub use notices::Wanted;
 pub use observed::{
-    Ended, ForeignJob, JobDigest, JobOutcome, KindCondition, Limit, Object, Observed, PodDigest,
-    Room, Settings, Standing, StartFailure,
+    Ended, ForeignJob, JobDigest, JobOutcome, KindCondition, Limit, Look, Object, Observed,
+    Obstacle, PodDigest, Room, Settings, Standing, StartFailure,
 };
 pub(crate) use outcome::{Verdict, held, named, newest_end, of as verdict};
-pub use pending::{Look, Obstacle};
 pub use plan::plan;

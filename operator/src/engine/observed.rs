@@ -30,7 +30,7 @@ pub struct Observed {
     /// Starts that failed or were held back since the operator began, newest per name.
     pub failures: Vec<StartFailure>,
     /// What events said of Jobs without a running container.
-    pub obstacles: Vec<super::Obstacle>,
+    pub obstacles: Vec<Obstacle>,
     /// What other controllers do to this object's Jobs, in words.
     pub foreign: Option<String>,
     /// Jobs this object owns that do not carry our label.
@@ -242,6 +242,60 @@ pub struct Ended {
     pub message: Box<str>,
     /// When.
     pub at: Option<DateTime<Utc>>,
+}
+
+/// What events said of a Job without a running container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// UID of the Job.
+    pub job_uid: Box<str>,
+    /// UID of what was looked at: the Job, or its pod.
+    pub subject: Box<str>,
+    /// Reason and message of the newest warning, if there was one.
+    pub words: Option<(Box<str>, Box<str>)>,
+    /// How often it was looked at.
+    pub looks: u32,
+    /// When last.
+    pub looked: DateTime<Utc>,
+}
+
+/// Events to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// UID of the Job.
+    pub job_uid: Box<str>,
+    /// UID of the Job or pod that the events are about.
+    pub subject: Box<str>,
+}
+
+impl Look {
+    /// What was found, after what was known before.
+    pub fn found(
+        &self,
+        known: &[Obstacle],
+        words: Option<(Box<str>, Box<str>)>,
+        now: DateTime<Utc>,
+    ) -> Obstacle {
+        let before = obstacle_of(known, &self.job_uid, &self.subject);
+        Obstacle {
+            job_uid: self.job_uid.clone(),
+            subject: self.subject.clone(),
+            // What one look said holds until another says otherwise.
+            words: words.or_else(|| before.and_then(|b| b.words.clone())),
+            looks: before.map_or(0, |b| b.looks).saturating_add(1),
+            looked: now,
+        }
+    }
+}
+
+pub(super) fn obstacle_of<'a>(
+    known: &'a [Obstacle],
+    job_uid: &str,
+    subject: &str,
+) -> Option<&'a Obstacle> {
+    known
+        .iter()
+        .find(|o| *o.job_uid == *job_uid && *o.subject == *subject)
 }
 
 /// A Job that has the object as its controller, made by another program.

@@ -7,9 +7,10 @@
 use chrono::{DateTime, Duration, Utc};
 use crds::report::clean;
 use crds::run::{MAX_MESSAGE, PENDING};
+use crds::time::plus_seconds;
 
 use super::draft::Draft;
-use super::observed::{JobDigest, PodDigest};
+use super::observed::{JobDigest, Look, Obstacle, PodDigest, obstacle_of};
 use super::outcome;
 use super::reason;
 
@@ -19,56 +20,6 @@ const FIRST_LOOK: Duration = Duration::seconds(5);
 const LAST_LOOK: Duration = Duration::seconds(300);
 /// Between two attempts of a Job its controller waits by itself.
 const BETWEEN_ATTEMPTS: Duration = Duration::seconds(30);
-
-/// What events said of a Job without a running container.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obstacle {
-    /// UID of the Job.
-    pub job_uid: Box<str>,
-    /// UID of what was looked at: the Job, or its pod.
-    pub subject: Box<str>,
-    /// Reason and message of the newest warning, if there was one.
-    pub words: Option<(Box<str>, Box<str>)>,
-    /// How often it was looked at.
-    pub looks: u32,
-    /// When last.
-    pub looked: DateTime<Utc>,
-}
-
-/// Events to be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// UID of the Job.
-    pub job_uid: Box<str>,
-    /// UID of the Job or pod that the events are about.
-    pub subject: Box<str>,
-}
-
-impl Look {
-    /// What was found, after what was known before.
-    pub fn found(
-        &self,
-        known: &[Obstacle],
-        words: Option<(Box<str>, Box<str>)>,
-        now: DateTime<Utc>,
-    ) -> Obstacle {
-        let before = of(known, &self.job_uid, &self.subject);
-        Obstacle {
-            job_uid: self.job_uid.clone(),
-            subject: self.subject.clone(),
-            // What one look said holds until another says otherwise.
-            words: words.or_else(|| before.and_then(|b| b.words.clone())),
-            looks: before.map_or(0, |b| b.looks).saturating_add(1),
-            looked: now,
-        }
-    }
-}
-
-fn of<'a>(known: &'a [Obstacle], job_uid: &str, subject: &str) -> Option<&'a Obstacle> {
-    known
-        .iter()
-        .find(|o| *o.job_uid == *job_uid && *o.subject == *subject)
-}
 
 /// Reasons of a pod on its way.
 fn is_on_its_way(reason: &str) -> bool {
@@ -107,7 +58,7 @@ pub(crate) fn cause(
     let subject = pod.map_or(&*job.uid, |p| &*p.uid);
     let (reason, message) = match definite {
         Some(definite) => definite,
-        None => of(known, &job.uid, subject)?.words.as_ref()?,
+        None => obstacle_of(known, &job.uid, subject)?.words.as_ref()?,
     };
     let message = format!("{message}{}", remedy(message));
     Some((outcome::named(reason, reason::NOT_STARTED), message))
@@ -177,7 +128,7 @@ pub(crate) fn look(
         (None, Some(ended)) => ended + BETWEEN_ATTEMPTS,
         (None, None) => job.created,
     };
-    let at = match of(known, &look.job_uid, &look.subject) {
+    let at = match obstacle_of(known, &look.job_uid, &look.subject) {
         None => begins + FIRST_LOOK,
         Some(before) => {
             let doubled = FIRST_LOOK * (1 << before.looks.min(6));
@@ -228,4 +179,9 @@ pub(super) fn note(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &
         let subject = format!("{} {reason}", run.name);
         draft.event(subject, reason::RUN_PENDING, true, "Start", note);
     }
+}
+
+/// When the run's pod must be running at the latest.
+pub(super) fn startup_ends(job: &JobDigest, seconds: i64) -> DateTime<Utc> {
+    plus_seconds(job.created, crds::bounds::startup_seconds(seconds))
 }

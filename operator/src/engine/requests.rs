@@ -10,11 +10,12 @@ use crds::time::{parse_rfc3339, to_k8s};
 use crds::{names, validate};
 
 use super::draft::{Draft, Step};
+use super::failures;
 use super::ledger::{self, Closing};
 use super::observed::{JobDigest, JobOutcome, PodDigest};
 use super::outcome;
 use super::reason;
-use super::{history, pending, runs, start, verify};
+use super::{history, pending, start, verify};
 
 /// Answers what is asked and carries on what was.
 pub(super) fn answer(draft: &mut Draft<'_>) {
@@ -198,15 +199,15 @@ fn other(draft: &mut Draft<'_>, request: &Request) {
 /// Plans the Job; a creation the API server refuses is the answer.
 fn plan_job(draft: &mut Draft<'_>, request: &Request) {
     let seed = start::manual_seed(draft, &request.id, request.action, request.options.clone());
-    let failed = start::failure(draft, &seed.name);
+    let failed = failures::failure(draft, &seed.name);
     if let Some(failure) = failed {
         let message = if failure.taken {
             format!(
                 "{}, then send the request again",
-                start::in_the_way_of(&seed.name)
+                failures::in_the_way_of(&seed.name)
             )
         } else {
-            start::refused(failure)
+            failures::refused(failure)
         };
         return echo(draft, request, RequestState::Failed, None, message);
     }
@@ -426,7 +427,7 @@ fn not_started(
         return Some((RequestState::Running, String::new()));
     }
     let seconds = draft.seen.settings.startup_deadline;
-    let ends = runs::startup_ends(job, seconds);
+    let ends = pending::startup_ends(job, seconds);
     if draft.now < ends || job.ran {
         pending::watch(draft, job, pods);
         draft.wake_at(ends.max(draft.now + Duration::seconds(1)));

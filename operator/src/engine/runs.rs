@@ -1,10 +1,10 @@
 //! Runs and their Jobs: which belongs to which, and how each ended.
 
-use chrono::{DateTime, Duration, Utc};
-use crds::report::{Reason, Report, clean};
+use chrono::Duration;
+use crds::report::{Report, clean};
 use crds::request::Action;
 use crds::run::{MAX_MESSAGE, PENDING, Run, RunResult, Trigger};
-use crds::time::{from_k8s, plus_seconds, to_k8s};
+use crds::time::{from_k8s, to_k8s};
 
 use super::ahead;
 use super::draft::Draft;
@@ -315,9 +315,4 @@ fn finish(draft: &mut Draft<'_>, index: usize, closing: Closing) {
     draft.event(run.name.clone(), event, !good, "Backup", note);
     ledger::close(&mut draft.status, index, closing);
     verify::note(draft, index);
-}
-
-/// When the run's pod must be running at the latest.
-pub(super) fn startup_ends(job: &JobDigest, seconds: i64) -> DateTime<Utc> {
-    plus_seconds(job.created, crds::bounds::startup_seconds(seconds))
 }

@@ -9,10 +9,10 @@ use crds::status::ObservedSchedule;
 use crds::time::{from_k8s, parse_rfc3339, plus_seconds, to_k8s};
 
 use super::draft::Draft;
+use super::failures;
 use super::ledger::{self, Closing};
 use super::observed::{Observed, Settings};
 use super::reason;
-use super::start;
 
 /// True if slots were not started for this reason because somebody wanted it so.
 pub(super) fn by_wish(reason: &str) -> bool {
@@ -101,14 +101,14 @@ pub(super) fn rests_until(draft: &Draft<'_>, schedule: &Schedule) -> Option<Date
     let least = newest
         .filter(|_| is_too_fast(schedule))
         .map(|at| plus_seconds(at, LEAST_SECONDS));
-    start::retried_at(draft).max(least)
+    failures::retried_at(draft).max(least)
 }
 
 /// Why slots before the one that is looked at were not started, if it was not the operator's
 /// absence.
 pub(super) fn why_passed(draft: &Draft<'_>, schedule: &Schedule) -> Option<&'static str> {
     let mut runs = draft.seen.status.runs.iter();
-    if runs.any(|r| r.trigger == Trigger::Schedule && start::fails(r)) {
+    if runs.any(|r| r.trigger == Trigger::Schedule && failures::fails(r)) {
         return Some(reason::FAILED_CREATE);
     }
     is_too_fast(schedule).then_some(reason::LEAST_INTERVAL)
@@ -190,7 +190,7 @@ pub(super) fn drop_waiting(draft: &mut Draft<'_>, reason: Option<&str>) {
         |r: &crds::run::Run| r.result == RunResult::Waiting && r.trigger == Trigger::Schedule;
     while let Some(index) = draft.status.runs.iter().position(waits) {
         let run = &draft.status.runs[index];
-        let failed = start::fails(run);
+        let failed = failures::fails(run);
         let closing = Closing {
             result: if failed {
                 RunResult::Failed

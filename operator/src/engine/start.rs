@@ -10,8 +10,9 @@ use crds::status::MAX_OPEN_RUNS;
 use crds::time::{from_k8s, plus_seconds, rfc3339, rfc3339_in, to_k8s};
 
 use super::draft::{Draft, Seed, Step};
+use super::failures;
 use super::ledger;
-use super::observed::{JobDigest, StartFailure};
+use super::observed::JobDigest;
 use super::reason;
 use super::slots;
 
@@ -87,9 +88,9 @@ fn report_waiting(draft: &mut Draft<'_>, run: &Run) {
         .slot
         .as_ref()
         .map_or_else(String::new, |s| rfc3339(from_k8s(s)));
-    if fails(run) {
+    if failures::fails(run) {
         // One event a state, not one a slot or a try.
-        let mut before = draft.seen.status.runs.iter().filter(|r| fails(r));
+        let mut before = draft.seen.status.runs.iter().filter(|r| failures::fails(r));
         if before.any(|r| r.reason == run.reason) {
             return;
         }
@@ -102,12 +103,6 @@ fn report_waiting(draft: &mut Draft<'_>, run: &Run) {
     };
     let note = format!("the slot {slot} waits: {}", run.message);
     draft.event(run.name.clone(), event, warning, "Start", note);
-}
-
-/// True if the run waits because its Job can't be made.
-pub(super) fn fails(run: &Run) -> bool {
-    let reason = run.reason.as_str();
-    run.result == RunResult::Waiting && matches!(reason, reason::FAILED_CREATE | reason::NAME_TAKEN)
 }
 
 /// Starts what waits, when nothing holds it back any more.
@@ -141,7 +136,7 @@ pub(super) fn waiting(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
             hold.reason.clone_into(&mut entry.reason);
             entry.message = hold.message;
             let entry = entry.clone();
-            if fresh && fails(&entry) {
+            if fresh && failures::fails(&entry) {
                 report_waiting(draft, &entry);
             }
         }
@@ -236,7 +231,7 @@ fn start_immediate(draft: &mut Draft<'_>) -> Option<Hold> {
 
 /// Adds the creation, unless one failed a moment ago: of this name, or of another run.
 fn create(draft: &mut Draft<'_>, seed: Seed) -> Option<Hold> {
-    let Some(failure) = in_the_way(draft, Some(&seed.name)) else {
+    let Some(failure) = failures::in_the_way(draft, Some(&seed.name)) else {
         draft.create_job(seed);
         return None;
     };
@@ -247,9 +242,12 @@ fn create(draft: &mut Draft<'_>, seed: Seed) -> Option<Hold> {
             reason::FAILED_CREATE
         },
         message: if failure.taken {
-            format!("{}, and the run starts", in_the_way_of(&failure.name))
+            format!(
+                "{}, and the run starts",
+                failures::in_the_way_of(&failure.name)
+            )
         } else {
-            refused(failure)
+            failures::refused(failure)
         },
     };
     let retry_at = failure.retry_at;
@@ -258,34 +256,6 @@ fn create(draft: &mut Draft<'_>, seed: Seed) -> Option<Hold> {
         draft.create_job(seed);
     }
     Some(hold)
-}
-
-/// The failure that a run's Job has to wait for: that of its own name, or the newest refusal of a
-/// run of this spec.
-fn in_the_way<'a>(draft: &Draft<'a>, name: Option<&str>) -> Option<&'a StartFailure> {
-    let seen = draft.seen;
-    let current = seen.failures.iter().filter(|f| {
-        let own = name.is_some_and(|name| f.name == name);
-        f.generation == seen.object.generation && f.action == Action::Backup && (own || !f.taken)
-    });
-    current.max_by_key(|f| f.retry_at)
-}
-
-/// When runs of the schedule are tried again that can't be made; `None` if none waits for it.
-pub(super) fn retried_at(draft: &Draft<'_>) -> Option<DateTime<Utc>> {
-    let waits = |r: &&Run| r.trigger == Trigger::Schedule && fails(r);
-    let run = draft.seen.status.runs.iter().find(waits)?;
-    in_the_way(draft, Some(&run.name)).map(|f| f.retry_at)
-}
-
-/// Says that another's Job has the name, and what helps.
-pub(super) fn in_the_way_of(name: &str) -> String {
-    format!("a Job named {name} that is not this object's is in the way; delete it")
-}
-
-/// Says why a creation was refused.
-pub(super) fn refused(failure: &StartFailure) -> String {
-    format!("{}: {}", failure.reason, failure.message)
 }
 
 /// What keeps a Job that is no backup from being created.
@@ -298,9 +268,9 @@ pub(super) enum CreateBlock {
 
 /// Looks whether a Job of this name may be created now.
 pub(super) fn create_block(draft: &mut Draft<'_>, name: &str) -> Option<CreateBlock> {
-    let failure = failure(draft, name)?;
+    let failure = failures::failure(draft, name)?;
     if failure.taken {
-        return Some(CreateBlock::NameTaken(in_the_way_of(name)));
+        return Some(CreateBlock::NameTaken(failures::in_the_way_of(name)));
     }
     let at = failure.retry_at;
     (at > draft.now).then(|| {
@@ -309,17 +279,17 @@ pub(super) fn create_block(draft: &mut Draft<'_>, name: &str) -> Option<CreateBl
     })
 }
 
-pub(super) fn failure<'a>(draft: &Draft<'a>, name: &str) -> Option<&'a StartFailure> {
-    draft.seen.failures.iter().find(|f| f.name == name)
-}
-
 /// The Job's name: the plain one, unless a foreign_job has it (CronJob rule 37); the one that is to be
 /// tried next, if foreign_jobs have both.
 fn slot_name(draft: &Draft<'_>, slot: DateTime<Utc>) -> String {
     let object = &draft.seen.object;
     let plain = names::slot_name(&object.name, &object.uid, slot);
     let hashed = names::hashed_slot_name(&object.name, &object.uid, slot);
-    let taken = |name: &str| failure(draft, name).filter(|f| f.taken).map(|f| f.retry_at);
+    let taken = |name: &str| {
+        failures::failure(draft, name)
+            .filter(|f| f.taken)
+            .map(|f| f.retry_at)
+    };
     match (taken(&plain), taken(&hashed)) {
         (Some(first), Some(second)) if first <= second => plain,
         (Some(_), _) => hashed,

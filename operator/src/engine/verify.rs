@@ -15,7 +15,6 @@ use super::observed::{JobDigest, PodDigest};
 use super::outcome::{self, Verdict};
 use super::pending;
 use super::reason;
-use super::runs;
 use super::start::{self, CreateBlock};
 
 /// `spec.verify.mode` Restore, as status says it.
@@ -141,7 +140,7 @@ fn startup(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDig
         return;
     }
     let seconds = draft.seen.settings.startup_deadline;
-    let ends = runs::startup_ends(job, seconds);
+    let ends = pending::startup_ends(job, seconds);
     if draft.now < ends {
         pending::watch(draft, job, pods);
         return draft.wake_at(ends);

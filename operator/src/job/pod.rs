@@ -16,8 +16,8 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::BOT;
-
+/// Variable with the address of the original's chat bot.
+pub(super) const BOT: &str = "APIURL";
 /// Seconds to a running container where the object is silent.
 pub(crate) const STARTUP: i64 = 600;
 /// Seconds to SIGKILL where the object is silent.

@@ -17,8 +17,8 @@ use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, EnvVar};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::pod::{NOTICE_SECONDS, PodOptions};
-use super::{BOT, Pairs, Parts};
+use super::parts::{Pairs, Parts};
+use super::pod::{BOT, NOTICE_SECONDS, PodOptions};
 use crate::engine::{Object, Seed};
 
 /// Where the runner keeps a scratch server.

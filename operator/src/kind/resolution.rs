@@ -5,7 +5,7 @@ use crds::gobackup::resolve::Unresolved;
 use crds::report::clean;
 use crds::run::MAX_MESSAGE;
 
-use super::KindCondition;
+use crate::engine::KindCondition;
 use crate::engine::reason;
 
 /// ReferencesResolved: what is missing or wrong, and the remedy; or what does not do what it says.

@@ -1,5 +1,6 @@
 //! `Restore`: one Job an object. observe (live) → plan (pure) → apply.
 
+mod apply;
 mod archive;
 mod job;
 mod observe;
@@ -26,12 +27,13 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-pub(crate) use self::observe::Observed;
-pub(crate) use self::plan::{Plan, Step};
-use crate::apply::{self, ApplyError};
+use self::observe::Observed;
+use self::plan::Step;
+use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::engine::{Look, Obstacle, StartFailure};
-use crate::guard::{self, Task};
+use crate::guard;
+use crate::metrics::Task;
 use crate::observe::ObserveError;
 
 /// Longest wait before a failed reconcile is tried again.
@@ -96,7 +98,7 @@ impl Restores {
         };
         let now = self.ctx.clock.now();
         let plan = plan::plan(&seen, now);
-        let failure = apply::restore::apply(&self.ctx, &seen, &plan, now).await?;
+        let failure = apply::apply(&self.ctx, &seen, &plan, now).await?;
         let told = self.look(&seen, plan.look.as_ref(), now).await;
         let created = plan.steps.iter().any(|s| matches!(s, Step::Create(_)));
         let uid = &seen.object.uid;

@@ -10,15 +10,18 @@ use kube::api::{Api, Patch};
 use kube::core::{ApiResource, DynamicObject};
 use serde_json::json;
 
-use super::{ApplyError, backoff, delete_job, merge_diff, patch_params, post_params, tell, write};
+use super::observe::Observed;
+use super::plan::{Plan, Step};
+use crate::apply::{
+    ApplyError, backoff, delete_job, merge_diff, patch_params, post_params, tell, write,
+};
 use crate::context::Context;
 use crate::engine::StartFailure;
 use crate::engine::reason;
-use crate::restore::{Observed, Plan, Step};
 
 /// Applies every step, then patches status if it changed. A creation that was refused for a reason
 /// that a user can mend is returned.
-pub(crate) async fn apply(
+pub(super) async fn apply(
     ctx: &Context,
     seen: &Observed,
     plan: &Plan,
