@@ -26,11 +26,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::cut::{Kinds, List};
 pub(crate) use self::cut::{MOST, review};
-use self::pages::Pages;
+use self::pages::{PAGE, Pages};
 use self::span::Malformed;
 
-/// Bytes of a page of a list: it is dropped beyond them, unless it holds one object alone.
-const PAGE: usize = 1 << 20;
 /// Most bytes of a list that is asked for as a whole, after it was cut.
 const WHOLE: usize = 8 << 20;
 /// Most bytes of one object, or of an event of a watch. An API server stores no larger ones.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::PAGE;
+/// Bytes of a page of a list: it is dropped beyond them, unless it holds one object alone.
+pub(super) const PAGE: usize = 1 << 20;
 
 /// Objects of the first page of a kind.
 const FIRST: u32 = 16;

@@ -12,9 +12,8 @@ use serde_json::json;
 
 use super::observe::Observed;
 use super::plan::{Plan, Step};
-use crate::apply::{
-    ApplyError, backoff, delete_job, merge_diff, patch_params, post_params, tell, write,
-};
+use crate::apply::jobs::{backoff, delete_job};
+use crate::apply::{ApplyError, merge_diff, patch_params, post_params, tell, write};
 use crate::context::Context;
 use crate::engine::StartFailure;
 use crate::engine::reason;

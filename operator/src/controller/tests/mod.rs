@@ -14,6 +14,7 @@ mod hostile;
 mod large;
 mod limits;
 mod panics;
+mod policy;
 mod requests;
 mod scenarios;
 mod two;
