@@ -307,7 +307,7 @@ fn a_restore_that_can_never_run_is_refused_when_it_is_made() {
             json!({"kind": "Backup", "name": "nightly", "latest": true}),
             json!({"volume": {"nfs": {"server": "s", "path": "/"}, "path": "../x"}}),
             "spec.to.volume.path",
-            "may not hold",
+            "must not contain",
         ),
         (
             json!({"kind": "Backup", "name": "nightly", "latest": true}),
