@@ -33,7 +33,7 @@ use super::{
 /// 9. `notices::note`, `prune`: they look at all that this plan closed and entered, and at nothing that
 ///    was decided after them.
 /// 10. `conditions::set`, `exclusive`, `next`, `finish`: status is derived from runs, steps and books
-///    as they stand; nothing is decided any more.
+///     as they stand; nothing is decided any more.
 pub fn plan(seen: &Observed, now: DateTime<Utc>, build: Builder<'_>) -> Plan {
     let seen = &*believed(seen, now);
     let mut draft = Draft::new(seen, now, build);
