@@ -59,8 +59,8 @@ fn refused(policy: Policy, action: Action) -> Option<&'static str> {
 }
 
 /// A notice is sent for an object that is not accepted, too: its Job is judged like all others.
-#[test]
-fn h4_no_job_is_planned_that_the_policy_forbids() {
+#[tokio::test]
+async fn h4_no_job_is_planned_that_the_policy_forbids() {
     let policy = Policy {
         forbid_privileged: true,
         ..Policy::default()
