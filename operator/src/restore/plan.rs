@@ -11,7 +11,7 @@ use crds::condition;
 use crds::gobackup::destination;
 use crds::names;
 use crds::plan::{Credential, Storage};
-use crds::report::{Reason, clean};
+use crds::report::clean;
 use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus, from_archive, kind_of};
 use crds::run::{MAX_MESSAGE, Run, RunResult};
 use crds::time::{parse_rfc3339, plus_seconds, to_k8s};
