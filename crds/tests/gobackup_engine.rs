@@ -178,7 +178,7 @@ fn what_has_another_effect_is_a_warning() {
         (
             PG,
             "{type: scp, config: {host: h, password: p}}",
-            "checks no host key",
+            "does not check the host key",
         ),
     ] {
         let warnings = resolved(database, storage, json!({})).unwrap().warnings;

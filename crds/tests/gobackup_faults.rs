@@ -98,7 +98,7 @@ fn fault_05_gzip_compresses_and_an_unknown_type_is_refused() {
 fn fault_08_nothing_is_written_into_the_pod_or_read_from_a_file_nobody_mounted() {
     let (plan, outcome) = storage("{type: local, config: {path: /backups}}");
     assert!(plan.is_none());
-    assert!(outcome.problems[0].message.contains("die with it"));
+    assert!(outcome.problems[0].message.contains("deleted with it"));
     let (plan, outcome) = database("{type: redis, config: {host: h, mode: copy}}");
     assert_eq!(plan.unwrap().copy_from, None);
     assert_eq!(outcome.warnings.len(), 1);
