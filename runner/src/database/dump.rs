@@ -10,8 +10,7 @@ use secrecy::SecretString;
 use crate::context::Context;
 use crate::database::failures::explain;
 use crate::database::flaw::Flaw;
-use crate::database::mysql::source;
-use crate::database::partial;
+use crate::database::remarks::remarks;
 use crate::database::spool::Member;
 use crate::failure::Failure;
 use crate::memory::PrivateFile;
@@ -35,17 +34,12 @@ impl DumpJob<'_> {
             .warn(&format!("Database {name}: {text}"));
     }
 
-    /// What its own arguments leave out of the dump, told too.
-    pub(crate) fn partial(&self) -> Vec<String> {
-        partial::warn(self.context, self.database)
-    }
-
     /// The client ended well, and what it said then is told.
     pub(crate) fn ended(&self, client: &str, ended: &Ended) -> Result<(), Failure> {
         if !ended.good() {
             return Err(explain(client, ended));
         }
-        for remark in source::remarks(client, ended) {
+        for remark in remarks(client, ended) {
             self.warn(&remark);
         }
         Ok(())

@@ -13,6 +13,7 @@ pub mod mysql;
 pub mod partial;
 pub mod postgresql;
 pub mod redis;
+pub mod remarks;
 pub mod restore;
 pub mod restore_check;
 pub mod scratch;

@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::database::mysql::connect::{self, Connection};
 use crate::database::mysql::dump_reader::{DumpReader, Summary};
 use crate::database::mysql::source::{self, Asked, Client, DumpPlan, OptionFile, Server};
+use crate::database::remarks::remarks;
 use crate::failure::Failure;
 use crate::mysql_backup::dumps::Dumps;
 use crate::mysql_backup::manifest::{self, Manifest};
@@ -369,7 +370,7 @@ fn dump(
     source::check(&name, raw.bytes, &raw.seen, &asked, |tables| {
         connected.connection.still_there(context, source, tables)
     })?;
-    for remark in source::remarks(&name, &ended) {
+    for remark in remarks(&name, &ended) {
         context.reporter.warn(&remark);
     }
     Ok((raw, stored))

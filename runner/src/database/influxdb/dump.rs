@@ -2,6 +2,7 @@
 
 use crate::database::dump::{DumpJob, incomplete, tree};
 use crate::database::flaw::Flaw;
+use crate::database::partial;
 use crate::database::spool::Member;
 use crate::failure::Failure;
 use crate::process::Program;
@@ -36,7 +37,7 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let program = Program::new(job.context.settings.program("influx")?, args);
     let (_, ended) = program.ask(job.context, "", Some(&out))?;
     job.ended("influx", &ended)?;
-    job.partial();
+    partial::warn(job.context, job.database);
     let members = if out.is_dir() {
         // What it wrote is judged by its manifest, once all files are known.
         tree(job, &out, &job.at, |_, _| Ok(()))?

@@ -1,6 +1,7 @@
 //! MongoDB by `mongodump`. Password and connection string are in a config file on memory.
 
 use crate::database::dump::{DumpJob, tree};
+use crate::database::partial;
 use crate::database::spool::Member;
 use crate::failure::Failure;
 use crate::process::Program;
@@ -47,7 +48,7 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let program = Program::new(job.context.settings.program("mongodump")?, args);
     let (_, ended) = program.ask(job.context, "", Some(&out))?;
     job.ended("mongodump", &ended)?;
-    job.partial();
+    partial::warn(job.context, job.database);
     if !out.is_dir() {
         return Err(Failure::new(
             Reason::IncompleteDump,

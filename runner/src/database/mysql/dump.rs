@@ -7,6 +7,7 @@ use crate::database::dump::DumpJob;
 use crate::database::mysql::connect;
 use crate::database::mysql::dump_reader::DumpReader;
 use crate::database::mysql::source::{self, Asked, Server};
+use crate::database::remarks::remarks;
 use crate::database::spool::{Member, spool};
 use crate::failure::Failure;
 use crate::settings::plan::expose;
@@ -51,7 +52,7 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     source::check(&client.name(), spooled.bytes, &summary, &asked, |tables| {
         connection.still_there(context, &source, tables)
     })?;
-    for remark in source::remarks(&client.name(), &ended) {
+    for remark in remarks(&client.name(), &ended) {
         warn(&remark);
     }
     let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);

@@ -4,6 +4,7 @@ use crate::database::contents::Contents;
 use crate::database::dump::{DumpJob, incomplete};
 use crate::database::failures::explain;
 use crate::database::flaw::Flaw;
+use crate::database::partial;
 use crate::database::postgresql::plain_dump::PlainDump;
 use crate::database::spool::{Member, spool};
 use crate::failure::Failure;
@@ -26,7 +27,7 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let name = database.database.as_deref().unwrap_or("all_databases");
     let mut running = program.start(job.context, false)?;
     let output = running.source()?;
-    let partial = job.partial();
+    let partial = partial::warn(job.context, job.database);
     let mut script = PlainDump::default();
     let spooled = spool(
         job.context,
@@ -224,11 +225,6 @@ pub(crate) fn passfile(password: &str) -> Result<String, Failure> {
     }
     let escaped = password.replace('\\', r"\\").replace(':', r"\:");
     Ok(format!("*:*:*:*:{escaped}\n"))
-}
-
-/// By its first bytes a dump is SQL, and not in one of pg_dump's own formats.
-pub(crate) fn is_text(head: &[u8]) -> bool {
-    !head.starts_with(b"PGDMP") && head.get(257..262).is_none_or(|m| m != b"ustar")
 }
 
 #[cfg(test)]

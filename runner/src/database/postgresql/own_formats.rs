@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Read};
 
 use crate::database::flaw::{Flaw, array, broken, each, end, pass};
-use crate::database::postgresql::dump::is_text;
 use crate::database::postgresql::plain_dump::PlainDump;
+use crate::database::postgresql::plain_dump::syntax::is_text;
 
 /// So much of a dump of PostgreSQL tells its format.
 const HEAD: usize = 512;

@@ -116,7 +116,7 @@ fn convert(check: &RestoreCheck<'_>, bin: &Path) -> Result<Option<Kept>, Failure
             Err(e) => return Err(no_room(VOLUME, &check.dump.file, &e)),
         }
     }
-    if crate::database::postgresql::dump::is_text(&head[..n]) {
+    if crate::database::postgresql::plain_dump::syntax::is_text(&head[..n]) {
         return Ok(None);
     }
     let own = check.area.path.join("own-format");

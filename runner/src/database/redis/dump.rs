@@ -7,6 +7,7 @@ use std::fs::File;
 use crate::database::dump::{DumpJob, incomplete};
 use crate::database::failures::explain;
 use crate::database::flaw::Flaw;
+use crate::database::partial;
 use crate::database::redis::crc64::Crc64;
 use crate::database::spool::{Member, Spooled, spool};
 use crate::failure::Failure;
@@ -34,7 +35,7 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
         None => over_the_network(job, &mut crc)?,
     };
     let summed = check(&spooled, &crc)?;
-    job.partial();
+    partial::warn(job.context, job.database);
     let bytes = spooled.bytes;
     let member = spooled.into_member(format!("{}/{NAME}", job.at));
     if !summed {

@@ -10,7 +10,6 @@ mod greeting;
 mod option_file;
 mod plan;
 mod server;
-mod words;
 
 pub use client::{Client, Clients, Flavour, missing};
 pub use complete::{Asked, check};
@@ -21,4 +20,3 @@ pub use greeting::greet;
 pub use option_file::OptionFile;
 pub use plan::{DumpPlan, plan};
 pub use server::{Server, literals, observe, still_there};
-pub use words::remarks;

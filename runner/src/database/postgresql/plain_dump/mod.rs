@@ -11,9 +11,8 @@ use memchr::memchr;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use crate::database::contents::{Contents, Table};
-use crate::database::postgresql::dump::is_text;
 
-use syntax::Syntax;
+use syntax::{Syntax, is_text};
 
 /// So much of a statement's line is looked at.
 const BEGIN: usize = 8192;

@@ -187,6 +187,11 @@ impl Syntax {
     }
 }
 
+/// By its first bytes a dump is SQL, and not in one of pg_dump's own formats.
+pub(crate) fn is_text(head: &[u8]) -> bool {
+    !head.starts_with(b"PGDMP") && head.get(257..262).is_none_or(|m| m != b"ustar")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
