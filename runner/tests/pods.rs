@@ -229,7 +229,7 @@ fn t1_p1_a_pod_that_is_held_at_any_request_harms_nobody_where_conditions_are_ref
 fn archive_pod(uid: &str, url: &str) -> Backup {
     let mut backup = Backup::new();
     let fields = json!({
-        "family": "s3", "bucket": "backups", "region": "us-east-1", "endpoint": url, "forcePathStyle": true,
+        "provider": "s3", "bucket": "backups", "region": "us-east-1", "endpoint": url, "forcePathStyle": true,
         "maxRetries": 3, "accessKeyId": backup.secret("id", "AKIDEXAMPLE"),
         "secretAccessKey": backup.secret("key", "S3cr3t-marker-of-the-store"),
     });

@@ -233,7 +233,7 @@ fn whole_dump(fake: &FakeS3) -> Finished {
 fn archive(fake: &FakeS3) -> Backup {
     let mut backup = Backup::new();
     let fields = json!({
-        "family": "s3", "bucket": "backups", "region": "us-east-1", "endpoint": fake.url, "forcePathStyle": true,
+        "provider": "s3", "bucket": "backups", "region": "us-east-1", "endpoint": fake.url, "forcePathStyle": true,
         "maxRetries": 3, "accessKeyId": backup.secret("id", "AKIDEXAMPLE"),
         "secretAccessKey": backup.secret("key", "S3cr3t-marker-of-the-store"),
     });

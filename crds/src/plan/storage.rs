@@ -138,7 +138,6 @@ pub enum Place<C> {
 #[serde(rename_all = "camelCase")]
 pub struct S3<C> {
     /// The type as the Storage names it: s3, minio, oss, ….
-    #[serde(rename = "family")]
     pub provider: String,
     /// Bucket.
     pub bucket: String,

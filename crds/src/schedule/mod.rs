@@ -56,7 +56,7 @@ pub struct Schedule {
     kind: Kind,
 }
 
-/// The two families of schedules.
+/// The two sorts of schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Wall-clock fields.

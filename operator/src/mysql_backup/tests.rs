@@ -146,7 +146,7 @@ fn every_type_of_storage_is_told_as_a_backup_is_told() {
         ),
         (
             json!({"type": "s3", "config": {"bucket": "b"}}),
-            json!({"service": "s3", "family": "s3", "bucket": "b"}),
+            json!({"service": "s3", "provider": "s3", "bucket": "b"}),
         ),
     ];
     for (spec, expected) in rows {

@@ -120,7 +120,7 @@ impl Backup {
 
     pub fn with_bucket(mut self, prefix: &str, keep: u32) -> Self {
         let storage = json!({
-            "name": "bucket", "service": "s3", "keep": keep, "timeout": 60, "path": prefix, "family": "s3",
+            "name": "bucket", "service": "s3", "keep": keep, "timeout": 60, "path": prefix, "provider": "s3",
             "bucket": "backups", "region": "us-east-1", "endpoint": moto(), "forcePathStyle": true, "maxRetries": 3,
             "accessKeyId": self.secret("id", "AKIDEXAMPLE"), "secretAccessKey": self.secret("key", "S3cr3t-marker-of-the-store"),
         });

@@ -77,7 +77,7 @@ fn the_whole_file() {
              "username": "root", "password": "p$word", "tables": ["t"]},
         ],
         "storages": [
-            {"name": "bucket", "keep": 7, "timeout": 600, "path": "site/a", "service": "s3", "family": "minio",
+            {"name": "bucket", "keep": 7, "timeout": 600, "path": "site/a", "service": "s3", "provider": "minio",
              "bucket": "b", "region": "us-east-1", "endpoint": "http://m:9000", "forcePathStyle": true, "maxRetries": 3,
              "accessKeyId": "id", "secretAccessKey": "s$cret"},
             {"name": "disk", "keep": 0, "timeout": 300, "path": "daily", "service": "local", "volume": {}},
@@ -146,11 +146,11 @@ fn every_type_of_storage_in_gobackups_keys() {
             "{type: local, path: /mnt/x}",
         ),
         (
-            "{service: s3, path: p, family: oss, bucket: b, region: r, endpoint: 'https://o', forcePathStyle: false, storageClass: IA, maxRetries: 5, accessKeyId: i, secretAccessKey: k, sessionToken: t}",
+            "{service: s3, path: p, provider: oss, bucket: b, region: r, endpoint: 'https://o', forcePathStyle: false, storageClass: IA, maxRetries: 5, accessKeyId: i, secretAccessKey: k, sessionToken: t}",
             "{type: oss, path: p, bucket: b, region: r, endpoint: 'https://o', force_path_style: false, storage_class: IA, max_retries: 5, access_key_id: i, secret_access_key: k, token: t}",
         ),
         (
-            "{service: s3, path: '', family: s3, bucket: b, region: r, forcePathStyle: true, maxRetries: 3, accessKeyId: i, secretAccessKey: k}",
+            "{service: s3, path: '', provider: s3, bucket: b, region: r, forcePathStyle: true, maxRetries: 3, accessKeyId: i, secretAccessKey: k}",
             "{type: s3, bucket: b, region: r, force_path_style: true, storage_class: '', max_retries: 3, access_key_id: i, secret_access_key: k}",
         ),
         (

@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_in_the_words_of_both_families() {
+    fn numbers_are_found_in_the_words_of_both_flavours() {
         for (message, expected) in [
             (
                 "mariadb-dump: Got error: 1045: \"Access denied for user 'bk'@'localhost' (using password: YES)\" when trying to connect",

@@ -340,7 +340,7 @@ fn cautions(client: &Client, server: &Server, source: &Source, plan: &mut DumpPl
     }
     if client.flavour != server.flavour() {
         plan.warnings.push(format!(
-            "client ({:?}) and server ({:?}) are of different families: use an image with the server's own client",
+            "client ({:?}) and server ({:?}) are of different makers: use an image with the server's own client",
             client.flavour,
             server.flavour()
         ));
