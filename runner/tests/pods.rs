@@ -430,6 +430,7 @@ fn r6_a_pod_that_is_ended_while_it_prunes_has_made_a_good_backup() {
 
     let mut backup = archive_pod("pod-1", &fake.url);
     backup.run("nightly-28950869").assert_good();
+    common::next_second();
     let (url, gate) = fake.gated_at_removal();
     let mut backup = archive_pod("pod-2", &url);
     backup.plan["storages"][0]["keep"] = json!(1);

@@ -86,7 +86,7 @@ create aggregate perc(float8 ORDER BY anyelement) (sfunc = ordered_set_transitio
 create function eqq(int, int) returns bool language sql immutable as 'select $1=$2';
 create operator === (leftarg = int, rightarg = int, procedure = eqq);
 create operator !!! (rightarg = int, procedure = ident);
-create operator backup of_x using btree;
+create operator family of_x using btree;
 create operator class oc_x for type int using btree as operator 1 <, operator 2 <=, operator 3 =, operator 4 >=, operator 5 >, function 1 btint4cmp(int,int);
 create function c_in(text) returns comp language sql as $$ select row(1,$1)::comp $$;
 create cast (text as comp) with function c_in(text);
@@ -248,15 +248,7 @@ fn l4_a_dump_that_makes_its_database_goes_into_the_one_that_is_named() {
         "alter database l4_db set work_mem = '5MB'",
     );
     // The newest is told by the second.
-    let second = || {
-        psql(
-            postgres(),
-            "postgres",
-            "select date_trunc('second', clock_timestamp())",
-        )
-    };
-    let begun = second();
-    while second() == begun {}
+    common::next_second();
     backup.run("n-2").assert_good();
     restore(&mut backup, "postgres", json!({"database": "l4_copy"})).assert_good();
     assert_eq!(psql(postgres(), "l4_copy", "select count(*) from t"), "1");

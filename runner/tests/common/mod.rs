@@ -28,6 +28,15 @@ use std::time::{Duration, Instant};
 use crds::report::Report;
 use tempfile::TempDir;
 
+/// Waits for another second: which of two archives is the newer one is told by the second of their start.
+pub fn next_second() {
+    let second = || std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let begun = second();
+    while second() == begun {
+        std::thread::yield_now();
+    }
+}
+
 /// A server of its own, ended by its pid when dropped.
 pub struct MariaDb {
     pub port: u16,
