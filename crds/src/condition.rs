@@ -52,6 +52,8 @@ pub mod reason {
     pub const SUCCEEDED: &str = "Succeeded";
     /// The newest run failed.
     pub const FAILED: &str = "Failed";
+    /// The newest verification failed, or nothing was compared.
+    pub const VERIFICATION_FAILED: &str = "VerificationFailed";
     /// An active run has no running container, and somebody said why.
     pub const RUN_PENDING: &str = "RunPending";
     /// Good by exit status alone: the image wrote no report.

@@ -124,6 +124,7 @@ fn nagios(state: State, judged: &[(&Object, Freshness)], namespaced: bool) -> St
         "refused",
         "unseen",
         "failed",
+        "unverified",
         "never",
         "stale",
         "suspended",

@@ -44,6 +44,11 @@ pub(crate) fn advice(facts: Facts<'_>, status: &ScheduleStatus) -> Option<String
     if let Some(run) = last.filter(|r| r.result == RunResult::Failed) {
         return Some(failed(run, object));
     }
+    if status.unverified().is_some() {
+        return Some(format!(
+            "make another and verify it: kubectl backup run-now {object} --wait, then kubectl backup verify {object} --restore"
+        ));
+    }
     if facts.suspended {
         return Some(format!("start slots again: kubectl backup resume {object}"));
     }

@@ -106,6 +106,11 @@ fn summary(inputs: &Inputs<'_>, status: &ScheduleStatus) -> String {
     };
     let ago = run.completion_time.as_ref().or(run.start_time.as_ref());
     let ago = ago.map(|at| format!(" {} ago", duration::age(from_k8s(at), inputs.now)));
+    let unverified = status.unverified();
+    if let Some((run, verification)) = unverified.filter(|_| run.result != RunResult::Failed) {
+        let why = secret::mask(&verification.message);
+        return format!("{bad} {word}, {} failed its verification: {why}", run.name);
+    }
     let mark = if run.result == RunResult::Succeeded {
         good
     } else {

@@ -57,7 +57,7 @@ struct Subject<'a> {
 pub(crate) struct Freshness {
     /// How bad it is.
     pub(crate) state: State,
-    /// One word: ok, failed, stale, suspended, held, refused, unseen, never.
+    /// One word: ok, failed, unverified, stale, suspended, held, refused, unseen, never.
     pub(crate) word: &'static str,
     /// In words.
     pub(crate) why: String,
@@ -112,7 +112,33 @@ pub(crate) fn of(object: &Object, max_age: Option<Duration>, now: DateTime<Utc>)
     judge(&subject, max_age, now)
 }
 
+/// A suspension hides nothing: what is worse than it is said, and the suspension with it.
 fn judge(subject: &Subject<'_>, max_age: Option<Duration>, now: DateTime<Utc>) -> Freshness {
+    let found = unsuspended(subject, max_age, now);
+    if !subject.suspended || matches!(found.word, "refused" | "unseen") {
+        return found;
+    }
+    let since = subject.status.suspended_since.as_ref().map(from_k8s);
+    let long = since.is_some_and(|at| now - at > FORGOTTEN);
+    let why = since.map_or_else(
+        || "suspended".to_owned(),
+        |at| format!("suspended for {}", age(at, now)),
+    );
+    let state = if long { State::Warning } else { State::Ok };
+    if found.state > state {
+        let why = format!("{}; {why}", found.why);
+        return Freshness { why, ..found };
+    }
+    Freshness {
+        state,
+        word: "suspended",
+        why,
+        ..found
+    }
+}
+
+/// The verdict as if nothing were suspended.
+fn unsuspended(subject: &Subject<'_>, max_age: Option<Duration>, now: DateTime<Utc>) -> Freshness {
     let status = subject.status;
     let success = status.last_successful_time.as_ref().map(from_k8s);
     let seconds = success.map(|at| (now - at).num_seconds());
@@ -140,19 +166,6 @@ fn judge(subject: &Subject<'_>, max_age: Option<Duration>, now: DateTime<Utc>) -
             "no operator has seen it".to_owned(),
         );
     }
-    if subject.suspended {
-        let since = status.suspended_since.as_ref().map(from_k8s);
-        let long = since.is_some_and(|at| now - at > FORGOTTEN);
-        let why = since.map_or_else(
-            || "suspended".to_owned(),
-            |at| format!("suspended for {}", age(at, now)),
-        );
-        return verdict(
-            if long { State::Warning } else { State::Ok },
-            "suspended",
-            why,
-        );
-    }
     let scheduled = condition::get(&status.conditions, condition::SCHEDULED);
     if let Some(held) = scheduled.filter(|c| c.status == "False") {
         let ready = condition::get(&status.conditions, condition::READY);
@@ -177,6 +190,14 @@ fn judge(subject: &Subject<'_>, max_age: Option<Duration>, now: DateTime<Utc>) -
     if let Some(run) = last.filter(|run| run.result == RunResult::Failed) {
         let why = format!("{} failed: {}", run.name, super::runs::cause(run));
         return verdict(State::Critical, "failed", why);
+    }
+    if let Some((run, verification)) = status.unverified() {
+        let why = format!(
+            "{} failed its verification: {}",
+            run.name,
+            crds::secret::mask(&verification.message)
+        );
+        return verdict(State::Critical, "unverified", why);
     }
     let Some(seconds) = seconds else {
         let waited = (now - subject.created).num_seconds();
@@ -272,6 +293,40 @@ mod tests {
             assert!(held.why.contains("why"));
         }
         let now = parse_rfc3339("2026-09-04T09:12:00Z").unwrap();
+        let verified = |passed| {
+            let mut run = Run::new("r", Trigger::Schedule, RunResult::Succeeded);
+            run.verification = Some(crds::run::Verification {
+                mode: "Restore".into(),
+                passed,
+                time: to_k8s(now),
+                message: "table shop.t has 1 rows instead of 2".into(),
+            });
+            run
+        };
+        let differs = judged(Some(1), |status, _| {
+            status.runs = vec![
+                Run::new("n", Trigger::Schedule, RunResult::Succeeded),
+                verified(false),
+                verified(true),
+            ];
+        });
+        assert_eq!(
+            (differs.state, differs.word),
+            (State::Critical, "unverified")
+        );
+        assert!(differs.why.contains("1 rows instead of 2"));
+        let mended = judged(Some(1), |status, _| {
+            status.runs = vec![verified(true), verified(false)];
+        });
+        assert_eq!((mended.state, mended.word), (State::Ok, "ok"));
+        for (hours, word) in [(Some(49), "stale"), (None, "never")] {
+            let hidden = judged(hours, |status, suspended| {
+                *suspended = true;
+                status.suspended_since = Some(to_k8s(now - Duration::days(1)));
+            });
+            assert_eq!((hidden.state, hidden.word), (State::Critical, word));
+            assert!(hidden.why.ends_with("; suspended for 1d"), "{}", hidden.why);
+        }
         let forgotten = judged(Some(1), |status, suspended| {
             *suspended = true;
             status.suspended_since = Some(to_k8s(now - Duration::days(8)));

@@ -143,6 +143,10 @@ fn row(kind: &Kind, columns: &Columns<'_>, index: usize) -> Row {
     if running && row.reason == reason::RUN_PENDING {
         row.result = "Pending".to_owned();
     }
+    // What a good run stored is not known to restore.
+    if !running && row.reason == reason::VERIFICATION_FAILED {
+        row.result = "Unverified".to_owned();
+    }
     row.status = status(&row, cell("suspend") == "true", running);
     row
 }

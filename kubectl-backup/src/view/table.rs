@@ -28,7 +28,7 @@ impl Tone {
             "Suspended" | "Running" | "NoRun" | "Waiting" | "Pending" | "Skipped" | "WARNING" => {
                 Self::Attention
             }
-            "Failed" | "Invalid" | "Blocked" | "Missing" | "CRITICAL" => Self::Bad,
+            "Failed" | "Unverified" | "Invalid" | "Blocked" | "Missing" | "CRITICAL" => Self::Bad,
             _ => Self::Plain,
         }
     }

@@ -296,7 +296,18 @@ fn ready(draft: &mut Draft<'_>) {
         let message = format!("run {}: {}: {}", run.name, run.reason, run.message);
         clean(&message, MAX_MESSAGE)
     });
+    let unverified = draft.status.unverified().map(|(run, verification)| {
+        let message = format!("run {}: {}", run.name, verification.message);
+        clean(&message, MAX_MESSAGE)
+    });
     match bad {
+        None if unverified.is_some() => put(
+            draft,
+            condition::READY,
+            "False",
+            reason::VERIFICATION_FAILED,
+            unverified.unwrap_or_default(),
+        ),
         None if pending.is_some() => put(
             draft,
             condition::READY,

@@ -120,8 +120,6 @@ pub(crate) const RESUME_AT_INVALID: &str = "ResumeAtInvalid";
 pub(crate) const SUSPENDED_AGAIN: &str = "SuspendedAgain";
 /// A verification passed.
 pub(crate) const BACKUP_VERIFIED: &str = "BackupVerified";
-/// A verification failed, or nothing was compared.
-pub(crate) const VERIFICATION_FAILED: &str = "VerificationFailed";
 /// Receivers were not told.
 pub(crate) const NOTIFICATION_FAILED: &str = "NotificationFailed";
 /// Books that were ahead of the clock were set back.

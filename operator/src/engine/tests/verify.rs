@@ -64,6 +64,7 @@ fn each_good_run_is_verified_by_one_job_outside_totals() {
         world.condition("Verified"),
         ("True".into(), "Passed".into())
     );
+    assert_eq!(world.condition("Ready").0, "True");
     assert_eq!(
         world.seen.status.last_verified_time,
         Some(to_k8s(world.now))
@@ -96,6 +97,10 @@ fn what_differs_is_said_on_run_and_object_and_the_run_stays_good() {
     );
     assert_eq!(world.run(&run).verification.as_ref().unwrap().message, text);
     assert_eq!(world.run(&run).result, RunResult::Succeeded);
+    assert_eq!(
+        world.condition("Ready"),
+        ("False".into(), "VerificationFailed".into())
+    );
     assert_eq!(world.condition("LastRunSucceeded").0, "True");
     assert_eq!(world.seen.status.last_verified_time, None);
     assert!(world.reasons().contains(&"VerificationFailed"));
