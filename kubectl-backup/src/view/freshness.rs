@@ -325,7 +325,11 @@ mod tests {
                 status.suspended_since = Some(to_k8s(now - Duration::days(1)));
             });
             assert_eq!((hidden.state, hidden.word), (State::Critical, word));
-            assert!(hidden.why.ends_with("; suspended for 1d"), "{}", hidden.why);
+            assert!(
+                hidden.why.ends_with("; suspended for 24h"),
+                "{}",
+                hidden.why
+            );
         }
         let forgotten = judged(Some(1), |status, suspended| {
             *suspended = true;

@@ -186,7 +186,8 @@ fn list_keeps_to_the_filters() {
             .collect::<Vec<_>>()
     };
     assert_eq!(names(&["--failed"]), ["mysqlbackup/full"]);
-    assert_eq!(names(&["--stale"]), ["mysqlbackup/old"]);
+    // A suspension hides no backup that never was.
+    assert_eq!(names(&["--stale"]), ["mysqlbackup/held", "mysqlbackup/old"]);
     assert_eq!(names(&["--suspended"]), ["mysqlbackup/held"]);
     assert_eq!(
         names(&["--sort-by", "name"]),
@@ -203,7 +204,7 @@ fn list_keeps_to_the_filters() {
     );
     assert_eq!(
         config.run(&["list", "--stale", "-o", "name"]).ok().out,
-        "mysqlbackup.batch.isekiro.com/old\n"
+        "mysqlbackup.batch.isekiro.com/held\nmysqlbackup.batch.isekiro.com/old\n"
     );
 }
 
