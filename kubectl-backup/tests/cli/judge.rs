@@ -73,6 +73,49 @@ fn health_is_the_worst_of_all() {
     );
 }
 
+/// A good run whose artefact does not restore is nowhere called well, suspended or not.
+#[test]
+fn u3_a_failed_verification_is_said_everywhere() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let mut object = good("shop", 1);
+    let why = "a restore differs: table shop.t has 1 rows instead of 2";
+    object["status"]["lastResult"] = json!("Succeeded");
+    object["status"]["lastVerifiedTime"] = json!(ago(30));
+    object["status"]["runs"][0]["verification"] =
+        json!({ "mode": "Restore", "passed": false, "time": ago(1), "message": why });
+    let ready = json!({
+        "type": "Ready", "status": "False", "reason": "VerificationFailed",
+        "message": format!("run shop-1: {why}"), "lastTransitionTime": ago(1),
+    });
+    object["status"]["conditions"] = json!([ready]);
+    for suspended in [false, true] {
+        object["spec"]["suspend"] = json!(suspended);
+        fake.put(object.clone());
+        let ran = config.run(&["health"]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let line = format!("CRITICAL mysqlbackup/shop: shop-1 failed its verification: {why}");
+        assert!(
+            ran.out.starts_with("CRITICAL 1 unverified | ") && ran.out.contains(&line),
+            "{}",
+            ran.out
+        );
+        let listed = config.run(&["list"]).ok().out;
+        assert!(
+            listed.contains("Unverified") && !listed.contains("Succeeded"),
+            "{listed}"
+        );
+        let page = config.run(&["describe", "mbk/shop"]).ok().out;
+        assert!(
+            page.contains(&format!(
+                "✖ {}, shop-1 failed its verification: {why}",
+                if suspended { "Suspended" } else { "Active" }
+            )) && page.contains("kubectl backup verify mysqlbackup/shop --restore"),
+            "{page}"
+        );
+    }
+}
+
 #[test]
 fn health_for_other_readers() {
     let fake = Fake::start();
