@@ -10,8 +10,9 @@ use crds::time::from_k8s;
 use super::duration::{age, human};
 use crate::cluster::Object;
 
-/// How long a run may take beyond its slot before the slot counts as lost.
-const SLACK: Duration = Duration::hours(2);
+/// How long a run may take beyond its slot before the slot counts as lost: two intervals, but neither
+/// less nor more than this.
+const SLACK: [Duration; 2] = [Duration::minutes(10), Duration::hours(2)];
 /// A suspension longer than this is likely forgotten.
 const FORGOTTEN: Duration = Duration::days(7);
 /// How long the operator may take to see a new object.
@@ -93,7 +94,8 @@ fn limits(
         )?;
         Some(newest - before)
     });
-    let warning = max_age.or(interval.map(|i| i + SLACK))?;
+    let late = |i: Duration| i + (i + i).clamp(SLACK[0], SLACK[1]);
+    let warning = max_age.or(interval.map(late))?;
     let twice = |d: Duration| d.checked_add(&d).unwrap_or(Duration::MAX);
     let critical = twice(interval.unwrap_or(warning)).max(warning);
     Some((warning.num_seconds(), critical.max(warning).num_seconds()))
@@ -259,6 +261,22 @@ mod tests {
                 (state, Some((93_600, 172_800))),
                 "{hours}h"
             );
+        }
+    }
+
+    #[test]
+    fn u6_what_runs_often_is_missed_soon() {
+        let now = parse_rfc3339("2026-09-04T09:12:00Z").unwrap();
+        for (schedule, minutes) in [("* * * * *", 11), ("*/15 * * * *", 45), ("0 * * * *", 180)] {
+            let schedule = Schedule::parse(schedule, None).unwrap();
+            let subject = Subject {
+                status: &ScheduleStatus::default(),
+                schedule: Some(&schedule),
+                suspended: false,
+                created: now - Duration::days(30),
+            };
+            let found = limits(&subject, None, now).unwrap();
+            assert_eq!(found, (minutes * 60, minutes * 60));
         }
     }
 
