@@ -1,5 +1,6 @@
 //! `health`: one answer for a monitoring system: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::json;
@@ -9,7 +10,7 @@ use crate::cluster::{Object, duration};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::select;
-use crate::view::freshness::{self, Freshness, State};
+use crate::view::freshness::{self, Freshness, Reason, State};
 use crate::view::output::structured;
 
 /// Status for what could not be found out.
@@ -119,23 +120,14 @@ fn data_label(object: &Object, judged: &[(&Object, Freshness)], namespaced: bool
 
 /// The plugin format of Nagios: a summary with performance data, then a line an object.
 fn nagios(state: State, judged: &[(&Object, Freshness)], namespaced: bool) -> String {
-    let mut counts = vec![];
-    for word in [
-        "refused",
-        "unseen",
-        "failed",
-        "unverified",
-        "never",
-        "stale",
-        "suspended",
-        "held",
-        "ok",
-    ] {
-        let count = judged.iter().filter(|(_, f)| f.word == word).count();
-        if count > 0 {
-            counts.push(format!("{count} {word}"));
-        }
+    let mut counts: BTreeMap<Reason, usize> = BTreeMap::new();
+    for (_, f) in judged {
+        *counts.entry(f.reason).or_default() += 1;
     }
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(reason, count)| format!("{count} {}", reason.as_str()))
+        .collect();
     let counts = counts.join(", ");
     let data: Vec<String> = judged
         .iter()
@@ -210,7 +202,7 @@ fn json(state: State, judged: &[(&Object, Freshness)]) -> String {
                 "namespace": object.namespace(),
                 "name": object.name(),
                 "state": f.state.as_str(),
-                "reason": f.word,
+                "reason": f.reason.as_str(),
                 "message": f.why,
                 "ageSeconds": f.age,
                 "warningSeconds": f.limits.map(|l| l.0),

@@ -40,6 +40,46 @@ impl State {
     }
 }
 
+/// What a verdict is about, in the order in which `health` counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reason {
+    /// The object is not accepted.
+    Refused,
+    /// No operator has seen it.
+    Unseen,
+    /// The newest run failed.
+    Failed,
+    /// The newest verification did not pass.
+    Unverified,
+    /// There is no good run, and there should be one.
+    Never,
+    /// The newest good run is too old.
+    Stale,
+    /// No slot is started, and nothing worse is known.
+    Suspended,
+    /// Slots are not started for another reason.
+    Held,
+    /// Nothing is wrong.
+    Ok,
+}
+
+impl Reason {
+    /// As it is shown.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Unseen => "unseen",
+            Self::Failed => "failed",
+            Self::Unverified => "unverified",
+            Self::Never => "never",
+            Self::Stale => "stale",
+            Self::Suspended => "suspended",
+            Self::Held => "held",
+            Self::Ok => "ok",
+        }
+    }
+}
+
 /// What is known of an object.
 #[derive(Clone, Debug)]
 struct Subject<'a> {
@@ -58,8 +98,8 @@ struct Subject<'a> {
 pub(crate) struct Freshness {
     /// How bad it is.
     pub(crate) state: State,
-    /// One word: ok, failed, unverified, stale, suspended, held, refused, unseen, never.
-    pub(crate) word: &'static str,
+    /// What it is about.
+    pub(crate) reason: Reason,
     /// In words.
     pub(crate) why: String,
     /// Seconds since the newest good run.
@@ -73,7 +113,7 @@ impl Freshness {
     pub(crate) fn is_stale(&self) -> bool {
         match (self.age, self.limits) {
             (Some(age), Some((limit, _))) => age > limit,
-            _ => self.word == "never",
+            _ => self.reason == Reason::Never,
         }
     }
 }
@@ -117,7 +157,7 @@ pub(crate) fn of(object: &Object, max_age: Option<Duration>, now: DateTime<Utc>)
 /// A suspension hides nothing: what is worse than it is said, and the suspension with it.
 fn judge(subject: &Subject<'_>, max_age: Option<Duration>, now: DateTime<Utc>) -> Freshness {
     let found = unsuspended(subject, max_age, now);
-    if !subject.suspended || matches!(found.word, "refused" | "unseen") {
+    if !subject.suspended || matches!(found.reason, Reason::Refused | Reason::Unseen) {
         return found;
     }
     let since = subject.status.suspended_since.as_ref().map(from_k8s);
@@ -133,7 +173,7 @@ fn judge(subject: &Subject<'_>, max_age: Option<Duration>, now: DateTime<Utc>) -
     }
     Freshness {
         state,
-        word: "suspended",
+        reason: Reason::Suspended,
         why,
         ..found
     }
@@ -147,7 +187,7 @@ fn unsuspended(subject: &Subject<'_>, max_age: Option<Duration>, now: DateTime<U
     let limits = limits(subject, max_age, now);
     let verdict = |state, word, why: String| Freshness {
         state,
-        word,
+        reason: word,
         why,
         age: seconds,
         limits,
@@ -159,12 +199,12 @@ fn unsuspended(subject: &Subject<'_>, max_age: Option<Duration>, now: DateTime<U
             refused.reason,
             crds::secret::mask(&refused.message)
         );
-        return verdict(State::Critical, "refused", why);
+        return verdict(State::Critical, Reason::Refused, why);
     }
     if status.observed_generation.is_none() && now - subject.created > FIRST_SIGHT {
         return verdict(
             State::Critical,
-            "unseen",
+            Reason::Unseen,
             "no operator has seen it".to_owned(),
         );
     }
@@ -182,7 +222,7 @@ fn unsuspended(subject: &Subject<'_>, max_age: Option<Duration>, now: DateTime<U
         };
         if let Some(state) = state {
             let why = format!("{}: {}", held.reason, crds::secret::mask(&held.message));
-            return verdict(state, "held", why);
+            return verdict(state, Reason::Held, why);
         }
     }
     let last = status
@@ -191,7 +231,7 @@ fn unsuspended(subject: &Subject<'_>, max_age: Option<Duration>, now: DateTime<U
         .find(|run| run.result.is_final() && run.result != RunResult::Skipped);
     if let Some(run) = last.filter(|run| run.result == RunResult::Failed) {
         let why = format!("{} failed: {}", run.name, super::runs::cause(run));
-        return verdict(State::Critical, "failed", why);
+        return verdict(State::Critical, Reason::Failed, why);
     }
     if let Some((run, verification)) = status.unverified() {
         let why = format!(
@@ -199,20 +239,20 @@ fn unsuspended(subject: &Subject<'_>, max_age: Option<Duration>, now: DateTime<U
             run.name,
             crds::secret::mask(&verification.message)
         );
-        return verdict(State::Critical, "unverified", why);
+        return verdict(State::Critical, Reason::Unverified, why);
     }
     let Some(seconds) = seconds else {
         let waited = (now - subject.created).num_seconds();
         let overdue = limits.is_some_and(|(limit, _)| waited > limit);
         let state = if overdue { State::Critical } else { State::Ok };
-        let word = if overdue { "never" } else { "ok" };
+        let word = if overdue { Reason::Never } else { Reason::Ok };
         return verdict(state, word, "no good run yet".to_owned());
     };
     let old = format!("newest good run {} ago", human(seconds));
     match limits {
-        Some((_, critical)) if seconds > critical => verdict(State::Critical, "stale", old),
-        Some((warning, _)) if seconds > warning => verdict(State::Warning, "stale", old),
-        _ => verdict(State::Ok, "ok", old),
+        Some((_, critical)) if seconds > critical => verdict(State::Critical, Reason::Stale, old),
+        Some((warning, _)) if seconds > warning => verdict(State::Warning, Reason::Stale, old),
+        _ => verdict(State::Ok, Reason::Ok, old),
     }
 }
 
@@ -287,10 +327,15 @@ mod tests {
                 .runs
                 .push(Run::new("r", Trigger::Schedule, RunResult::Failed));
         });
-        assert_eq!((failed.state, failed.word), (State::Critical, "failed"));
-        assert_eq!(judged(None, |_, _| {}).word, "never");
         assert_eq!(
-            judged(None, |status, _| status.observed_generation = None).word,
+            (failed.state, failed.reason.as_str()),
+            (State::Critical, "failed")
+        );
+        assert_eq!(judged(None, |_, _| {}).reason.as_str(), "never");
+        assert_eq!(
+            judged(None, |status, _| status.observed_generation = None)
+                .reason
+                .as_str(),
             "unseen"
         );
         for (reason, ready, state) in [
@@ -307,7 +352,11 @@ mod tests {
                     condition::set_status(all, type_, value, reason, "why", None, now);
                 }
             });
-            assert_eq!((held.state, held.word), (state, "held"), "{reason}");
+            assert_eq!(
+                (held.state, held.reason.as_str()),
+                (state, "held"),
+                "{reason}"
+            );
             assert!(held.why.contains("why"));
         }
         let now = parse_rfc3339("2026-09-04T09:12:00Z").unwrap();
@@ -329,20 +378,27 @@ mod tests {
             ];
         });
         assert_eq!(
-            (differs.state, differs.word),
+            (differs.state, differs.reason.as_str()),
             (State::Critical, "unverified")
         );
         assert!(differs.why.contains("1 rows instead of 2"));
         let mended = judged(Some(1), |status, _| {
             status.runs = vec![verified(true), verified(false)];
         });
-        assert_eq!((mended.state, mended.word), (State::Ok, "ok"));
-        for (hours, word) in [(Some(49), "stale"), (None, "never")] {
+        assert_eq!((mended.state, mended.reason.as_str()), (State::Ok, "ok"));
+        for (hours, word) in [(Some(49), "stale"), (None, "never"), (Some(1), "failed")] {
             let hidden = judged(hours, |status, suspended| {
+                if word == "failed" {
+                    let run = Run::new("r", Trigger::Schedule, RunResult::Failed);
+                    status.runs.push(run);
+                }
                 *suspended = true;
                 status.suspended_since = Some(to_k8s(now - Duration::days(1)));
             });
-            assert_eq!((hidden.state, hidden.word), (State::Critical, word));
+            assert_eq!(
+                (hidden.state, hidden.reason.as_str()),
+                (State::Critical, word)
+            );
             assert!(
                 hidden.why.ends_with("; suspended for 24h"),
                 "{}",
@@ -354,7 +410,7 @@ mod tests {
             status.suspended_since = Some(to_k8s(now - Duration::days(8)));
         });
         assert_eq!(
-            (forgotten.state, forgotten.word),
+            (forgotten.state, forgotten.reason.as_str()),
             (State::Warning, "suspended")
         );
     }

@@ -104,6 +104,11 @@ fn what_differs_is_said_on_run_and_object_and_the_run_stays_good() {
     assert_eq!(world.condition("LastRunSucceeded").0, "True");
     assert_eq!(world.seen.status.last_verified_time, None);
     assert!(world.reasons().contains(&"VerificationFailed"));
+    // A newer one that passes ends it.
+    world.at("2025-01-01T02:00:00Z").finish_all();
+    let newer = verify_job(&world.newest().name.clone());
+    compared(&mut world, &newer, true, "all equal");
+    assert_eq!(world.condition("Ready").0, "True");
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
             Reason::ConnectionLost,
             format!("the connection to {place} was cut before the login: look whether a proxy, a NetworkPolicy or a mesh closes it, and whether the server starts, refuses this host or has reached max_connections"),
         ),
-        Some(2006 | 2013 | 2055 | 1927 | 1053) => (
+        Some(number) if is_lost(number) => (
             Reason::ConnectionLost,
             format!("the connection to {place} was lost: look at the server's log (restart, KILL, timeouts, memory); if it always breaks at the same row, raise max-allowed-packet"),
         ),
@@ -131,6 +131,14 @@ pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
             "{remedy}; {client} ended with {} and said: {said}",
             ended.status_text()
         ),
+    )
+}
+
+/// The connection is gone or never was, by the client's error number: what was asked has no answer.
+pub(super) fn is_lost(number: u32) -> bool {
+    matches!(
+        number,
+        2002 | 2003 | 2006 | 2012 | 2013 | 2055 | 1927 | 1053
     )
 }
 

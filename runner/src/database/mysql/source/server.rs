@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crds::parts::TlsMode;
 
 use crate::database::mysql::source::client::{Client, Flavour};
-use crate::database::mysql::source::errors::{explain, number};
+use crate::database::mysql::source::errors::{explain, is_lost, number};
 use crate::database::mysql::source::grants::Grants;
 use crate::database::mysql::source::option_file::OptionFile;
 use crate::database::server_identity::ServerIdentity;
@@ -234,12 +234,7 @@ pub fn observe(
 
 /// The client's connection broke, or the client was ended: what it did not answer is not known.
 fn broken(ended: &Ended) -> bool {
-    let lost = |m: &String| {
-        matches!(
-            number(m),
-            Some(2002 | 2003 | 2006 | 2012 | 2013 | 2055 | 1927 | 1053)
-        )
-    };
+    let lost = |m: &String| number(m).is_some_and(is_lost);
     ended.stalled.is_some() || ended.status.code().is_none() || ended.messages.iter().any(lost)
 }
 
