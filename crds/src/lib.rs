@@ -27,6 +27,7 @@ pub mod run_spec;
 pub mod schedule;
 pub mod secret;
 mod sizes;
+pub mod startup;
 pub mod status;
 pub mod storage;
 pub mod text;

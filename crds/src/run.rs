@@ -164,6 +164,9 @@ pub struct Run {
     /// Artefacts that were stored, at most 8.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artefacts: Vec<Artefact>,
+    /// Whether every artefact was read back with the same length and checksum. Set when the list of artefacts is shortened, so that it stays known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_back: Option<bool>,
     /// Warnings of the runner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -200,10 +203,28 @@ impl Run {
             tables: None,
             rows: None,
             artefacts: vec![],
+            read_back: None,
             warnings: vec![],
             verification: None,
             verify_job: None,
             job_gone: false,
         }
+    }
+
+    /// True if every artefact of the run was read back with the same length and checksum.
+    pub fn is_read_back(&self) -> bool {
+        self.read_back.unwrap_or_else(|| {
+            !self.artefacts.is_empty() && self.artefacts.iter().all(|a| a.read_back)
+        })
+    }
+
+    /// Leaves the first `most` artefacts, and what is known of all of them. True if there were more.
+    pub fn cut_artefacts(&mut self, most: usize) -> bool {
+        let more = self.artefacts.len() > most;
+        if more {
+            self.read_back = Some(self.is_read_back());
+            self.artefacts.truncate(most);
+        }
+        more
     }
 }

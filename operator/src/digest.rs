@@ -233,8 +233,18 @@ pub(crate) fn job(job: &Job) -> Option<JobDigest> {
         suspended: job.spec.as_ref().and_then(|s| s.suspend) == Some(true),
         ran: status.is_some_and(|s| count(s.ready) || count(s.failed) || count(s.succeeded)),
         deleting: meta.deletion_timestamp.is_some(),
+        failed: status.and_then(|s| s.failed).unwrap_or(0).max(0),
+        attempts: attempts(job),
         outcome: outcome(job),
     })
+}
+
+/// Retries of a Job that does not say how many it wants, as batch/v1 has it.
+const RETRIES: i32 = 6;
+
+fn attempts(job: &Job) -> i32 {
+    let retries = job.spec.as_ref().and_then(|s| s.backoff_limit);
+    retries.unwrap_or(RETRIES).max(0).saturating_add(1)
 }
 
 fn action(text: &str) -> Action {
@@ -305,6 +315,9 @@ pub(crate) fn pod(pod: &Pod) -> Option<PodDigest> {
         started: running || ran.is_some(),
         trouble: trouble(pod, before.iter().chain(container)),
         held: held(pod, containers),
+        failures: container
+            .map_or(0, failures)
+            .max(i32::from(failed.is_some())),
         ended: ran.or(failed),
         gone: false,
     })
@@ -343,6 +356,19 @@ fn end(container: &ContainerStatus) -> Option<Ended> {
         message: message.into(),
         at: end.finished_at.as_ref().map(from_k8s),
     })
+}
+
+/// How often a container failed: each restart follows a failure, and it may have failed since.
+fn failures(container: &ContainerStatus) -> i32 {
+    let running = container
+        .state
+        .as_ref()
+        .is_some_and(|s| s.running.is_some());
+    let since = !running && end(container).is_some_and(|e| e.exit_code != 0);
+    container
+        .restart_count
+        .max(0)
+        .saturating_add(i32::from(since))
 }
 
 /// Why the container does not run, or one that is to end before it.

@@ -30,11 +30,7 @@ pub(crate) fn verified(run: &Run) -> &'static str {
         (_, RunResult::Succeeded) if run.reason == crds::condition::reason::EXIT_STATUS_ONLY => {
             "exit-status"
         }
-        (_, RunResult::Succeeded)
-            if !run.artefacts.is_empty() && run.artefacts.iter().all(|a| a.read_back) =>
-        {
-            "read-back"
-        }
+        (_, RunResult::Succeeded) if run.is_read_back() => "read-back",
         _ => "-",
     }
 }

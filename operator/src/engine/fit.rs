@@ -13,17 +13,23 @@ const MAX_BYTES: usize = 6 * 1024;
 type Cut = fn(&mut ScheduleStatus) -> bool;
 
 /// From what is missed least to what is missed most. Totals and open runs stay.
-const CUTS: [Cut; 10] = [
+const CUTS: [Cut; 16] = [
     shorten_old_runs,
-    shorten_requests,
-    |status| status.runs.len() > MAX_DETAILED_RUNS && drop_oldest(status),
+    |status| shorten_requests(status, 240, 120),
+    |status| shorten_detailed_runs(status, 120),
+    |status| shorten_conditions(status, 120),
     |status| drop_last(&mut status.missed, 3) | drop_last(&mut status.requests, 3),
     |status| drop_last(&mut status.active, 3),
+    strip_old_runs,
+    |status| shorten_requests(status, 120, 60),
+    |status| shorten_detailed_runs(status, 60),
+    |status| shorten_conditions(status, 40),
+    |status| status.runs.len() > MAX_DETAILED_RUNS && drop_oldest(status),
     strip_runs,
     |status| drop_last(&mut status.missed, 1) | drop_last(&mut status.requests, 1),
     |status| status.runs.len() > 1 && drop_oldest(status),
-    |status| drop_last(&mut status.active, 0) | shorten_conditions(status, 120),
-    |status| shorten_conditions(status, 40) | shorten_newest(status),
+    |status| drop_last(&mut status.active, 0),
+    shorten_newest,
 ];
 
 /// Cuts lists and detail to what status may hold. True if anything was cut.
@@ -31,8 +37,7 @@ pub(crate) fn fit(status: &mut ScheduleStatus) -> bool {
     let mut changed = false;
     for run in status.runs.iter_mut().skip(MAX_DETAILED_RUNS) {
         if run.result.is_final() {
-            changed |= !run.artefacts.is_empty() || !run.warnings.is_empty();
-            run.artefacts.clear();
+            changed |= run.cut_artefacts(0) | !run.warnings.is_empty();
             run.warnings.clear();
             changed |= shorten(&mut run.message, 80);
             if let Some(verification) = &mut run.verification {
@@ -110,10 +115,35 @@ fn shorten_old_runs(status: &mut ScheduleStatus) -> bool {
     final_ones.fold(false, |cut, run| shorten(&mut run.message, 0) | cut)
 }
 
-fn shorten_requests(status: &mut ScheduleStatus) -> bool {
-    let old = status.requests.iter_mut().skip(1);
-    old.fold(false, |cut, request| {
-        shorten(&mut request.message, 120) | shorten(&mut request.reason, 60) | cut
+/// Words of the runs with full detail, but for the newest: history is worth more than they are.
+fn shorten_detailed_runs(status: &mut ScheduleStatus, most: usize) -> bool {
+    let older = status.runs.iter_mut().take(MAX_DETAILED_RUNS).skip(1);
+    let final_ones = older.filter(|r| r.result.is_final());
+    final_ones.fold(false, |cut, run| {
+        let warned = !run.warnings.is_empty();
+        run.warnings.clear();
+        let said = run.verification.as_mut();
+        let said = said.is_some_and(|v| shorten(&mut v.message, 80));
+        run.cut_artefacts(1) | shorten(&mut run.message, most) | warned | said | cut
+    })
+}
+
+/// Sizes that only the newest runs need.
+fn strip_old_runs(status: &mut ScheduleStatus) -> bool {
+    let old = status.runs.iter_mut().skip(MAX_DETAILED_RUNS);
+    let final_ones = old.filter(|r| r.result.is_final());
+    final_ones.fold(false, |cut, run| {
+        let numbers = [&mut run.raw_bytes, &mut run.tables, &mut run.rows];
+        let numbers = numbers.map(|n| n.take().is_some());
+        numbers.contains(&true) | cut
+    })
+}
+
+fn shorten_requests(status: &mut ScheduleStatus, newest: usize, others: usize) -> bool {
+    let all = status.requests.iter_mut().enumerate();
+    all.fold(false, |cut, (index, request)| {
+        let most = if index == 0 { newest } else { others };
+        shorten(&mut request.message, most) | shorten(&mut request.reason, 60) | cut
     })
 }
 
@@ -121,9 +151,7 @@ fn shorten_requests(status: &mut ScheduleStatus) -> bool {
 fn strip_runs(status: &mut ScheduleStatus) -> bool {
     let mut cut = false;
     for (index, run) in status.runs.iter_mut().enumerate() {
-        let artefacts = usize::from(index == 0);
-        cut |= run.artefacts.len() > artefacts || !run.warnings.is_empty();
-        run.artefacts.truncate(artefacts);
+        cut |= run.cut_artefacts(usize::from(index == 0)) | !run.warnings.is_empty();
         run.warnings.clear();
         let most = match &run.intent {
             _ if index == 0 => 120,

@@ -151,7 +151,10 @@ pub(super) fn close(status: &mut ScheduleStatus, index: usize, closing: Closing)
     run.reason = closing.reason;
     run.message = closing.message;
     run.phase = None;
-    run.completion_time = Some(to_k8s(closing.at));
+    // The end is told by the pod's clock, the start by the API server's.
+    let start = run.start_time.as_ref().map(from_k8s);
+    let at = start.map_or(closing.at, |start| closing.at.max(start));
+    run.completion_time = Some(to_k8s(at));
     run.job_gone |= run.job_uid.is_none();
     let run = run.clone();
     if run.trigger == Trigger::Schedule {

@@ -158,6 +158,10 @@ pub struct JobDigest {
     pub ran: bool,
     /// It is being deleted, its pods may still run.
     pub deleting: bool,
+    /// Pods of it that failed, as its controller counts them.
+    pub failed: i32,
+    /// Attempts it has at most: `spec.backoffLimit` and one.
+    pub attempts: i32,
     /// Whether and how it ended.
     pub outcome: JobOutcome,
 }
@@ -225,6 +229,8 @@ pub struct PodDigest {
     pub trouble: Option<(Box<str>, Box<str>)>,
     /// Its newest end of the backup container.
     pub ended: Option<Ended>,
+    /// How often the backup container failed, restarts included.
+    pub failures: i32,
     /// Containers beside the backup's that still run although that one has come to its end.
     pub held: Option<Box<str>>,
     /// It was deleted; what it said is kept until its run is final.

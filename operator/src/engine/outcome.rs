@@ -4,7 +4,7 @@
 use chrono::{DateTime, Duration, Utc};
 use crds::report::{Report, clean, exit};
 use crds::run::{MAX_MESSAGE, Run, RunResult};
-use crds::time::{parse_rfc3339, to_k8s};
+use crds::time::parse_rfc3339;
 
 use super::draft::Draft;
 use super::ledger::Closing;
@@ -259,7 +259,4 @@ pub(super) fn note_report(run: &mut Run, report: &Report) {
     run.rows = report.rows.or(run.rows);
     run.artefacts.clone_from(&report.artefacts);
     run.warnings.clone_from(&report.warnings);
-    if let Some(at) = parse_rfc3339(&report.started_at) {
-        run.start_time = Some(to_k8s(at));
-    }
 }

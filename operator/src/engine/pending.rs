@@ -7,6 +7,7 @@
 use chrono::{DateTime, Duration, Utc};
 use crds::report::clean;
 use crds::run::{MAX_MESSAGE, PENDING};
+use crds::startup::{is_on_its_way, remedy};
 use crds::time::plus_seconds;
 
 use super::draft::Draft;
@@ -20,11 +21,6 @@ const FIRST_LOOK: Duration = Duration::seconds(5);
 const LAST_LOOK: Duration = Duration::seconds(300);
 /// Between two attempts of a Job its controller waits by itself.
 const BETWEEN_ATTEMPTS: Duration = Duration::seconds(30);
-
-/// Reasons of a pod on its way.
-fn is_on_its_way(reason: &str) -> bool {
-    matches!(reason, "" | "ContainerCreating" | "PodInitializing")
-}
 
 /// The newest pod that has not come to its end.
 fn alive<'a>(pods: &[&'a PodDigest]) -> Option<&'a PodDigest> {
@@ -86,22 +82,6 @@ pub(crate) fn cause_or_none(
             ),
         ),
     })
-}
-
-/// What to do, where the API server's words do not say it.
-fn remedy(message: &str) -> &'static str {
-    let has = |text: &str| message.contains(text);
-    if has("must specify limits") || has("must specify requests") || has("failed quota") {
-        "; set resources (requests and limits) in the object, or a LimitRange with defaults in the namespace"
-    } else if has("exceeded quota") {
-        "; ask for less in resources, or raise the quota of the namespace"
-    } else if has("violates PodSecurity") {
-        "; change podSecurityContext, securityContext or volumes of the object to what the namespace admits"
-    } else if has("per Container is") || has("per Pod is") {
-        "; change resources in the object to what the namespace's LimitRange admits"
-    } else {
-        ""
-    }
 }
 
 /// When the events of the Job or its pod are to be read, if they are to be read at all.

@@ -182,8 +182,8 @@ fn judge(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDiges
     let own = draft.seen.settings.own_image;
     match outcome::judge(draft, job, pods, own) {
         Verdict::Open => {
-            progress(&mut draft.status.runs[index], pods);
             pending::note(draft, index, job, pods);
+            progress(&mut draft.status.runs[index], job, pods);
         }
         Verdict::Await(until) => draft.wake_at(until),
         Verdict::Final(mut closing, report) => {
@@ -217,8 +217,37 @@ fn judge(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDiges
                 run.warnings.push(words);
                 draft.event(subject, reason::CONTAINER_DID_NOT_END, true, "Backup", note);
             }
+            note_attempts(&mut draft.status.runs[index], &mut closing, job, pods);
             finish(draft, index, closing);
         }
+    }
+}
+
+/// Attempts of a Job that failed: as its controller counts them, or as its pods show before it does.
+fn failed_attempts(job: &JobDigest, pods: &[&PodDigest]) -> i32 {
+    let seen = pods.iter().fold(0_i32, |n, p| n.saturating_add(p.failures));
+    job.failed.max(seen)
+}
+
+/// That a run needed more than one attempt is a warning of a good one, and the head of what a bad one
+/// says.
+fn note_attempts(run: &mut Run, closing: &mut Closing, job: &JobDigest, pods: &[&PodDigest]) {
+    let failed = failed_attempts(job, pods);
+    let running = run.phase.as_deref() != Some(PENDING) && run.intent.is_none();
+    match closing.result {
+        // What the attempt before said stands in the run since it failed.
+        RunResult::Succeeded if failed > 0 && running && !run.message.is_empty() => {
+            run.warnings.push(run.message.clone());
+        }
+        RunResult::Failed if failed > 1 && running => {
+            let all = if failed >= job.attempts { "all " } else { "" };
+            let text = format!(
+                "{all}{failed} attempts failed; the last: {}",
+                closing.message
+            );
+            closing.message = clean(&text, MAX_MESSAGE);
+        }
+        _ => {}
     }
 }
 
@@ -231,9 +260,9 @@ fn intended(run: &Run) -> Option<(String, String)> {
     Some((reason.clone(), run.message.clone()))
 }
 
-/// What an attempt said, while the Job goes on.
-fn progress(run: &mut Run, pods: &[&PodDigest]) {
-    if run.intent.is_some() {
+/// What an attempt said, while the Job goes on. What keeps the next one from starting goes first.
+fn progress(run: &mut Run, job: &JobDigest, pods: &[&PodDigest]) {
+    if run.intent.is_some() || run.phase.as_deref() == Some(PENDING) {
         return;
     }
     let Some(end) = outcome::newest_end(pods).filter(|e| e.exit_code != 0) else {
@@ -244,7 +273,17 @@ fn progress(run: &mut Run, pods: &[&PodDigest]) {
         _ => outcome::from_exit(end),
     };
     run.reason = outcome::named(&reason, reason::FAILED);
-    run.message = clean(&format!("an attempt failed: {message}"), MAX_MESSAGE);
+    let failed = failed_attempts(job, pods).max(1);
+    let which = if failed == 1 { "first" } else { "last" };
+    // An attempt that a drained node ended is counted by nobody else.
+    let most = job.attempts.max(failed);
+    let text = if failed < most {
+        let next = failed.saturating_add(1);
+        format!("attempt {next} of {most}; the {which} failed: {message}")
+    } else {
+        format!("all {most} attempts failed; the last: {message}")
+    };
+    run.message = clean(&text, MAX_MESSAGE);
     run.exit_code = Some(end.exit_code);
 }
 

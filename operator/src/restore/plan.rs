@@ -14,7 +14,7 @@ use crds::plan::{Credential, Storage};
 use crds::report::clean;
 use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus, from_archive, kind_of};
 use crds::run::{MAX_MESSAGE, Run, RunResult};
-use crds::time::{parse_rfc3339, plus_seconds, to_k8s};
+use crds::time::{plus_seconds, to_k8s};
 use crds::validate::{self, Problem};
 use k8s_openapi::api::batch::v1::Job;
 
@@ -156,9 +156,6 @@ fn follow(seen: &Observed, plan: &mut Plan, job: &JobDigest, now: DateTime<Utc>)
                 status.rows = report.rows;
                 status.artefact = report.artefacts.first().cloned();
                 status.warnings.clone_from(&report.warnings);
-                if let Some(at) = parse_rfc3339(&report.started_at) {
-                    status.start_time = Some(to_k8s(at));
-                }
             } else if let Some(end) = engine::newest_end(&pods) {
                 plan.status.exit_code = Some(end.exit_code);
             }

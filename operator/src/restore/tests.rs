@@ -95,6 +95,8 @@ fn a_job(outcome: JobOutcome) -> Named {
         suspended: false,
         ran: false,
         deleting: false,
+        failed: 0,
+        attempts: 1,
         outcome,
     }))
 }
@@ -113,6 +115,7 @@ fn a_pod(message: &str, exit_code: i32) -> PodDigest {
             message: message.into(),
             at: Some(now()),
         }),
+        failures: i32::from(exit_code != 0),
         held: None,
         gone: false,
     }

@@ -34,6 +34,7 @@ fn pod(uid: &str) -> PodDigest {
             message: "x".repeat(4096).into(),
             at: None,
         }),
+        failures: 0,
         gone: false,
     }
 }

@@ -158,3 +158,60 @@ proptest! {
         prop_assert_eq!(twice, cut);
     }
 }
+
+/// A status of usual size whose runs, requests and repeating conditions say this.
+fn usual(message: &str) -> ScheduleStatus {
+    let runs = (0..12).map(|index| {
+        let mut run = run(index, RunResult::Succeeded, message);
+        run.name = format!("shop-{index:08}");
+        run.warnings.truncate(usize::from(index > 0));
+        run.artefacts.truncate(2);
+        for artefact in &mut run.artefacts {
+            "prod/shop/2025-01-15.sql.zst".clone_into(&mut artefact.key);
+        }
+        // Half of them hold one that is not: the first says nothing of the second.
+        run.artefacts[1].read_back = index % 2 == 0;
+        (run.raw_bytes, run.stored_bytes) = (Some(1_932_735_283), Some(641_728_512));
+        (run.tables, run.rows) = (Some(120), Some(4_500_000));
+        run.verification = None;
+        run.job_gone = true;
+        run
+    });
+    ScheduleStatus {
+        runs: runs.collect(),
+        requests: (0..3)
+            .map(|i| RequestStatus {
+                by: "alice".into(),
+                reason: message.to_owned(),
+                ..request(i, message)
+            })
+            .collect(),
+        conditions: ["LastRunSucceeded", "Ready", "Verified"]
+            .map(|t| condition(t, message))
+            .into(),
+        ..ScheduleStatus::default()
+    }
+}
+
+/// Long messages cost words, not runs; and what a run stored stays known as read back, or as not.
+#[test]
+fn u8_messages_are_cut_before_runs_and_what_was_read_back_stays_known() {
+    let long = "m".repeat(MAX_MESSAGE);
+    let (mut few, mut many) = (usual("short"), usual(&long));
+    fit(&mut few);
+    fit(&mut many);
+    let names = |s: &ScheduleStatus| s.runs.iter().map(|r| r.name.clone()).collect::<Vec<_>>();
+    assert!(names(&few).len() >= 9, "{}", names(&few).len());
+    assert!(
+        names(&many).len() + 3 >= names(&few).len(),
+        "{} runs of {}",
+        names(&many).len(),
+        names(&few).len()
+    );
+    for status in [&few, &many] {
+        for (index, run) in status.runs.iter().enumerate() {
+            assert_eq!(run.is_read_back(), index % 2 == 0, "{}", run.name);
+        }
+    }
+    assert_eq!(many.runs[0].message, long, "the newest keeps its words");
+}

@@ -289,6 +289,8 @@ impl World {
             suspended: false,
             ran: true,
             deleting: false,
+            failed: 0,
+            attempts: 3,
             outcome: JobOutcome::Active,
         }
     }
@@ -340,6 +342,7 @@ impl World {
             trouble: None,
             held: None,
             gone: end.is_none(),
+            failures: end.as_ref().map_or(0, |e| i32::from(e.exit_code != 0)),
             ended: end,
         });
         self.settle();

@@ -109,6 +109,7 @@ fn an_attempt_is_not_told_the_outcome_is() {
                 message: report.to_termination_message().into(),
                 at: Some(world.now),
             }),
+            failures: 0,
             held: None,
             gone: false,
         });
@@ -148,6 +149,7 @@ fn a_run_that_never_starts_is_told_with_the_pods_reason() {
         started: false,
         trouble: Some(("ImagePullBackOff".into(), "no such image".into())),
         ended: None,
+        failures: 0,
         held: None,
         gone: false,
     });

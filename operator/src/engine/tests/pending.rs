@@ -24,6 +24,7 @@ fn a_pod(world: &World, trouble: Option<(&str, &str)>) -> PodDigest {
         trouble: trouble.map(|(r, m)| (r.into(), m.into())),
         held: None,
         ended: None,
+        failures: 0,
         gone: false,
     }
 }
@@ -398,4 +399,150 @@ fn t9_a_suspended_job_says_so() {
     assert_eq!(shown(&world).2, "JobSuspended");
     assert!(world.looks.is_empty());
     assert!(!world.seen.jobs[0].takes_a_place());
+}
+
+/// The world after one more pod of the Job failed with this report's message.
+fn fail_an_attempt(world: &mut World, n: i32, at: &str, why: &str) {
+    let mut report = Report::new("r");
+    (report.good, report.reason) = (Some(false), "AccessDenied".into());
+    why.clone_into(&mut report.message);
+    report.started_at = at.to_owned();
+    let end = Ended {
+        at: Some(t(at)),
+        ..ended(3, report.to_termination_message())
+    };
+    let pod = PodDigest {
+        name: format!("shop-{n}").into(),
+        uid: format!("pod-{n}").into(),
+        created: t(at),
+        started: true,
+        ended: Some(end),
+        failures: 1,
+        ..a_pod(world, None)
+    };
+    world.seen.pods.push(pod);
+    world.seen.jobs[0].ran = true;
+    world.at(at);
+}
+
+/// The words of an attempt stand in the run as long as the Job goes on, and the run's start is that of
+/// its Job, whichever attempt ends it.
+#[test]
+fn u9_attempts_are_counted_and_the_whole_run_is_told() {
+    for good in [true, false] {
+        third_attempt_ends(good);
+    }
+}
+
+fn third_attempt_ends(good: bool) {
+    let mut world = begun();
+    let start = world.newest().start_time.clone();
+    assert_eq!(
+        start.as_ref().map(|s| s.0.to_string()),
+        Some("2025-01-01T01:00:00Z".into())
+    );
+    fail_an_attempt(&mut world, 1, "2025-01-01T01:00:20Z", "no such user");
+    let found = shown(&world);
+    assert_eq!(
+        (found.0, found.2, found.3),
+        (
+            RunResult::Running,
+            "AccessDenied",
+            "attempt 2 of 3; the first failed: no such user"
+        )
+    );
+    let writes = world.writes;
+    world.settle();
+    assert_eq!(world.writes, writes, "told once");
+    fail_an_attempt(&mut world, 2, "2025-01-01T01:00:50Z", "wrong password");
+    assert_eq!(
+        shown(&world).3,
+        "attempt 3 of 3; the last failed: wrong password"
+    );
+
+    // What keeps the third from starting goes first, and the count comes back when it runs.
+    let pod = PodDigest {
+        created: t("2025-01-01T01:01:30Z"),
+        ..a_pod(&world, Some(("ErrImagePull", "no such image")))
+    };
+    world.seen.pods.push(pod);
+    world.at("2025-01-01T01:01:31Z");
+    let found = shown(&world);
+    assert_eq!(
+        (found.1, found.3),
+        (Some(PENDING), "not started: no such image")
+    );
+    let writes = world.writes;
+    world.settle();
+    assert_eq!(world.writes, writes, "told once");
+    let pod = world.seen.pods.last_mut().unwrap();
+    (pod.started, pod.trouble) = (true, None);
+    world.at("2025-01-01T01:01:40Z");
+    assert_eq!(
+        shown(&world).3,
+        "attempt 3 of 3; the last failed: wrong password"
+    );
+
+    let mut report = Report::new("r");
+    (report.good, report.reason) = (
+        Some(good),
+        if good { "Completed" } else { "NoSpace" }.into(),
+    );
+    report.message = if good { "" } else { "the store is full" }.into();
+    report.started_at = "2025-01-01T01:01:35Z".into();
+    report.ended_at = "2025-01-01T01:02:00Z".into();
+    let pod = world.seen.pods.last_mut().unwrap();
+    pod.ended = Some(Ended {
+        at: Some(t("2025-01-01T01:02:00Z")),
+        ..ended(i32::from(!good), report.to_termination_message())
+    });
+    pod.failures = i32::from(!good);
+    world.now = t("2025-01-01T01:02:01Z");
+    world.seen.jobs[0].outcome = if good {
+        JobOutcome::Complete { at: world.now }
+    } else {
+        JobOutcome::Failed {
+            at: world.now,
+            reason: "BackoffLimitExceeded".into(),
+            message: "".into(),
+        }
+    };
+    world.settle();
+    let run = world.newest();
+    assert_eq!(run.start_time, start, "the start of the whole run");
+    let took = from_k8s(run.completion_time.as_ref().unwrap()) - from_k8s(start.as_ref().unwrap());
+    assert_eq!(took.num_seconds(), 120);
+    if good {
+        assert_eq!(
+            run.warnings,
+            ["attempt 3 of 3; the last failed: wrong password"]
+        );
+    } else {
+        assert_eq!(
+            run.message,
+            "all 3 attempts failed; the last: the store is full"
+        );
+    }
+}
+
+/// A container that is restarted in its pod has failed once more than it was restarted.
+#[test]
+fn u9_restarts_of_a_container_are_attempts() {
+    let pod = |restarts: i32, state: serde_json::Value| {
+        let last = serde_json::json!({"terminated": {"exitCode": 3}});
+        let found = serde_json::json!({
+            "metadata": {"name": "p", "uid": "u", "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j1", "controller": true}]},
+            "status": {"containerStatuses": [{"name": "backup", "image": "i", "imageID": "", "ready": false, "restartCount": restarts, "state": state, "lastState": last}]},
+        });
+        crate::digest::pod(&serde_json::from_value(found).unwrap())
+            .unwrap()
+            .failures
+    };
+    let back_off = serde_json::json!({"waiting": {"reason": "CrashLoopBackOff"}});
+    assert_eq!(pod(1, serde_json::json!({"running": {}})), 1);
+    assert_eq!(pod(1, back_off), 2);
+    assert_eq!(
+        pod(2, serde_json::json!({"terminated": {"exitCode": 0}})),
+        2
+    );
 }

@@ -972,6 +972,7 @@ fn rule_49_image_pull_trouble_does_not_pile_up() {
             "Back-off pulling image \"nope\"".into(),
         )),
         ended: None,
+        failures: 0,
         held: None,
         gone: false,
     });

@@ -133,6 +133,7 @@ fn a_pod_that_is_being_ended_does_not_hide_why_its_run_is() {
             message: "The container could not be located when the pod was terminated".into(),
             at: None,
         }),
+        failures: 0,
         held: None,
         gone: false,
     });
@@ -406,6 +407,7 @@ fn a_job_removed_by_its_ttl_keeps_the_outcome_its_pod_told() {
             message: report.to_termination_message().into(),
             at: None,
         }),
+        failures: 0,
         held: None,
         gone: true,
     });
@@ -449,6 +451,7 @@ fn a_report_of_failure_wins_over_a_complete_job() {
             message: report.to_termination_message().into(),
             at: Some(now),
         }),
+        failures: 0,
         held: None,
         gone: false,
     });

@@ -157,6 +157,8 @@ fn the_oldest_job_without_a_running_container_is_pending() {
         suspended: false,
         ran: false,
         deleting: false,
+        failed: 0,
+        attempts: 3,
         outcome: JobOutcome::Active,
     };
     let pod = PodDigest {
@@ -167,6 +169,7 @@ fn the_oldest_job_without_a_running_container_is_pending() {
         started: true,
         trouble: None,
         ended: None,
+        failures: 0,
         held: None,
         gone: false,
     };
