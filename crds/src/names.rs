@@ -41,6 +41,19 @@ pub fn immediate_name(owner: &str, uid: &str) -> String {
     cut(owner, &format!("-i{}", short_hash(&[uid], 8)))
 }
 
+/// True if `run` has the form of the name of a run of `owner`: the only trace of a run that status no
+/// longer lists.
+pub fn may_be_run_of(owner: &str, run: &str) -> bool {
+    let Some((_, tail)) = run.rsplit_once('-') else {
+        return false;
+    };
+    let hash = tail.strip_prefix(['m', 'i']).unwrap_or(tail);
+    let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    let hashed = hash.len() == 8 && hash.chars().all(is_hex);
+    let minutes = tail.len() >= 6 && tail.chars().all(|c| c.is_ascii_digit());
+    (hashed || minutes) && cut(owner, &format!("-{tail}")) == run
+}
+
 /// `<name>-r<8 hex of hash(uid)>`: the one Job of a Restore.
 pub fn restore_name(owner: &str, uid: &str) -> String {
     cut(owner, &format!("-r{}", short_hash(&[uid], 8)))
@@ -112,6 +125,34 @@ mod tests {
             hashed_slot_name(&b, "uid-b", slot)
         );
         assert_ne!(manual_name(&a, "uid-a", "1"), manual_name(&b, "uid-b", "1"));
+    }
+
+    #[test]
+    fn u8_a_run_is_known_by_its_name() {
+        let slot = parse_rfc3339("2025-01-15T10:30:00Z").unwrap();
+        let long = "x".repeat(70);
+        for owner in ["shop", "shop-eu", &long] {
+            for run in [
+                slot_name(owner, "u", slot),
+                hashed_slot_name(owner, "u", slot),
+                manual_name(owner, "u", "7f3a"),
+                immediate_name(owner, "u"),
+            ] {
+                assert!(may_be_run_of(owner, &run), "{run}");
+                assert!(!may_be_run_of("shop-e", &run), "{run}");
+            }
+        }
+        for other in [
+            "shop",
+            "shop-eu",
+            "shop-1",
+            "shop-r0123abcd",
+            "shop-v0123abcd",
+            "shop-0123abcg",
+        ] {
+            assert!(!may_be_run_of("shop", other), "{other}");
+        }
+        assert!(!may_be_run_of("shop", "shop-eu-28950870"));
     }
 
     proptest! {

@@ -91,6 +91,9 @@ pub struct Options {
     /// Cancel, Verify: name of the run (its Job).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// Verify: key of the artefact; the newest one if neither this nor `run` is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// Verify: Checksum (unset) or Restore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,

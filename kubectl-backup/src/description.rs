@@ -2,13 +2,15 @@
 //! fatal.
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::core::v1::{Event, Pod};
 
 use crate::cluster::{Cluster, LogOptions, Object, current_run, last_seen};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
+use crate::select::{self, NamedRun};
 use crate::view::describe::describe;
 use crate::view::describe_restore;
+use crate::view::describe_run::describe_run;
 use crate::view::page::{Inputs, Probe};
 use crate::view::pod::container;
 
@@ -17,7 +19,25 @@ const TAIL: i64 = 10;
 
 /// The description of an object.
 pub(crate) async fn of_object(context: &Context, cluster: &Cluster, object: &Object) -> String {
-    describe(&read(context, cluster, object).await)
+    let run = current_run(&object.status()).map(|run| run.name.clone());
+    describe(&read(context, cluster, object, run).await)
+}
+
+/// The description of a run, as far as status, its Job or its pods are there.
+///
+/// # Errors
+/// Nothing of it is there any more.
+pub(crate) async fn of_run(
+    context: &Context,
+    cluster: &Cluster,
+    found: NamedRun,
+) -> Result<String> {
+    let inputs = read(context, cluster, &found.object, Some(found.name.clone())).await;
+    let silent = matches!(&inputs.job, Ok(None)) && inputs.pods.as_ref().is_ok_and(Vec::is_empty);
+    if found.run.is_none() && silent {
+        return Err(select::unlisted(&found.object, &found.name));
+    }
+    Ok(describe_run(&inputs, &found.name, found.run.as_ref()))
 }
 
 /// The description of a Restore.
@@ -32,7 +52,7 @@ pub(crate) async fn of_restore(context: &Context, cluster: &Cluster, object: &Ob
         Some(pod) => log(cluster, &namespace, pod).await,
         None => Ok(vec![]),
     };
-    let events = events(cluster, object, status.job_uid.clone()).await;
+    let events = events(cluster, object, status.job_uid.clone(), &pods).await;
     describe_restore::describe(&describe_restore::Inputs {
         name: (object.name(), namespace),
         spec: serde_json::from_value(object.spec().clone()).unwrap_or_default(),
@@ -45,22 +65,35 @@ pub(crate) async fn of_restore(context: &Context, cluster: &Cluster, object: &Ob
     })
 }
 
-/// Events of an object and of the Job behind it, oldest first.
-async fn events(cluster: &Cluster, object: &Object, job: Option<String>) -> Probe<Vec<Event>> {
+/// Events of an object, of the Job behind it and of the Job's newest pod, oldest first.
+async fn events(
+    cluster: &Cluster,
+    object: &Object,
+    job: Option<String>,
+    pods: &Probe<Vec<Pod>>,
+) -> Probe<Vec<Event>> {
     let namespace = object.namespace();
     let own = cluster.events(&namespace, &object.uid()).await;
+    let newest = pods.as_ref().ok().and_then(|pods| pods.last());
+    let pod = newest.and_then(|pod| pod.metadata.uid.clone());
     let mut events = probe(own, "list events");
-    if let (Ok(events), Some(uid)) = (&mut events, job) {
-        events.extend(cluster.events(&namespace, &uid).await.unwrap_or_default());
+    if let Ok(events) = &mut events {
+        for uid in job.into_iter().chain(pod) {
+            events.extend(cluster.events(&namespace, &uid).await.unwrap_or_default());
+        }
         events.sort_by_key(last_seen);
     }
     events
 }
 
-async fn read<'a>(context: &Context, cluster: &Cluster, object: &'a Object) -> Inputs<'a> {
+/// Reads what stands behind a run of an object.
+async fn read<'a>(
+    context: &Context,
+    cluster: &Cluster,
+    object: &'a Object,
+    run: Option<String>,
+) -> Inputs<'a> {
     let namespace = object.namespace();
-    let status = object.status();
-    let run = current_run(&status).map(|run| run.name.clone());
     let (job, pods) = match &run {
         Some(run) => {
             let (job, pods) =
@@ -79,7 +112,7 @@ async fn read<'a>(context: &Context, cluster: &Cluster, object: &'a Object) -> I
         .ok()
         .and_then(|j| j.as_ref())
         .and_then(|j| j.metadata.uid.clone());
-    let events = events(cluster, object, job_uid).await;
+    let events = events(cluster, object, job_uid, &pods).await;
     Inputs {
         object,
         job,
@@ -92,11 +125,7 @@ async fn read<'a>(context: &Context, cluster: &Cluster, object: &'a Object) -> I
     }
 }
 
-async fn log(
-    cluster: &Cluster,
-    namespace: &str,
-    pod: &k8s_openapi::api::core::v1::Pod,
-) -> Probe<Vec<String>> {
+async fn log(cluster: &Cluster, namespace: &str, pod: &Pod) -> Probe<Vec<String>> {
     let options = LogOptions {
         container: container(pod),
         tail: Some(TAIL),

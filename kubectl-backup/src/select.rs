@@ -153,11 +153,71 @@ pub(crate) async fn objects(
     Ok(found)
 }
 
-/// A run by its name, or the active or newest one of an object.
+/// A run that a command line names.
+pub(crate) struct NamedRun {
+    /// Its object.
+    pub(crate) object: Object,
+    /// Its name.
+    pub(crate) name: String,
+    /// What status knows of it; none of a run that it no longer lists.
+    pub(crate) run: Option<Run>,
+}
+
+impl NamedRun {
+    /// What status knows of the run.
+    ///
+    /// # Errors
+    /// It is no longer listed, with where it can still be found.
+    pub(crate) fn listed(self) -> Result<(Object, Run)> {
+        match self.run {
+            Some(run) => Ok((self.object, run)),
+            None => Err(unlisted(&self.object, &self.name)),
+        }
+    }
+}
+
+/// The error for a run that status no longer lists.
+pub(crate) fn unlisted(object: &Object, run: &str) -> Error {
+    let count = object.status().runs.len();
+    let short = object.kind.short_name(&object.name());
+    Error::new(
+        Exit::NotFound,
+        format!(
+            "{run} is not among the {} that the status of {} lists; what it stored may still be there",
+            counted(count, "run"),
+            object.full_name()
+        ),
+    )
+    .hint(format!("kubectl backup runs {short} --stored"))
+}
+
+/// A run by its name, or the active or newest one of an object. A run that status no longer lists is
+/// known by the name of its object.
 ///
 /// # Errors
 /// Neither a run nor an object of that name; an object that never ran.
-pub(crate) async fn find_run(cluster: &Cluster, text: &str) -> Result<(Object, Run)> {
+pub(crate) async fn find_run(cluster: &Cluster, text: &str) -> Result<NamedRun> {
+    match object_or_run(cluster, text).await? {
+        (_, Some(run)) => Ok(run),
+        (object, None) => match object.current_run() {
+            Some(run) => Ok(NamedRun {
+                name: run.name.clone(),
+                object,
+                run: Some(run),
+            }),
+            None => Err(never_ran(&object)),
+        },
+    }
+}
+
+/// The object of this name; else the run of this name, with its object.
+///
+/// # Errors
+/// Neither an object nor a run of that name; what the server refused.
+pub(crate) async fn object_or_run(
+    cluster: &Cluster,
+    text: &str,
+) -> Result<(Object, Option<NamedRun>)> {
     let (only_run, name) = match text.strip_prefix("run/") {
         Some(name) => (true, name),
         None => (false, text),
@@ -165,12 +225,7 @@ pub(crate) async fn find_run(cluster: &Cluster, text: &str) -> Result<(Object, R
     let mut missing = None;
     if !only_run {
         match cluster.find(&Target::parse(name)?).await {
-            Ok(object) => {
-                return match object.current_run() {
-                    Some(run) => Ok((object, run)),
-                    None => Err(never_ran(&object)),
-                };
-            }
+            Ok(object) => return Ok((object, None)),
             // A kind that may not be read hides none of the runs of the others.
             Err(error)
                 if matches!(error.kind, Exit::NotFound | Exit::Denied) && !name.contains('/') =>
@@ -186,15 +241,22 @@ pub(crate) async fn find_run(cluster: &Cluster, text: &str) -> Result<(Object, R
         ..Query::default()
     };
     let (objects, _) = cluster.readable_objects(&KINDS, &query).await?;
-    for object in objects {
-        let run = object
-            .status()
-            .runs
-            .into_iter()
-            .find(|run| run.name == name);
-        if let Some(run) = run {
-            return Ok((object, run));
-        }
+    let listed = objects.iter().find_map(|object| {
+        let mut runs = object.status().runs.into_iter();
+        Some((object, Some(runs.find(|run| run.name == name)?)))
+    });
+    let named = || {
+        let mut objects = objects.iter();
+        let object = objects.find(|o| crds::names::may_be_run_of(&o.name(), name))?;
+        Some((object, None))
+    };
+    if let Some((object, run)) = listed.or_else(named) {
+        let run = NamedRun {
+            object: object.clone(),
+            name: name.to_owned(),
+            run,
+        };
+        return Ok((object.clone(), Some(run)));
     }
     Err(missing.unwrap_or_else(|| {
         Error::new(
@@ -203,24 +265,6 @@ pub(crate) async fn find_run(cluster: &Cluster, text: &str) -> Result<(Object, R
         )
         .hint("kubectl backup list")
     }))
-}
-
-/// The object of this name; else the run of this name, with its object.
-///
-/// # Errors
-/// Neither an object nor a run of that name; what the server refused.
-pub(crate) async fn object_or_run(
-    cluster: &Cluster,
-    name: &str,
-) -> Result<(Object, Option<String>)> {
-    match cluster.find(&Target::parse(name)?).await {
-        Ok(object) => Ok((object, None)),
-        Err(error) if matches!(error.kind, Exit::NotFound | Exit::Denied) => {
-            let (object, run) = find_run(cluster, name).await?;
-            Ok((object, Some(run.name)))
-        }
-        Err(error) => Err(error),
-    }
 }
 
 /// The error for an object without runs.

@@ -5,7 +5,7 @@ use clap::Args;
 /// `describe`.
 #[derive(Args, Debug)]
 pub(crate) struct Describe {
-    /// Object, as TYPE/NAME, or NAME where it is unique
-    #[arg(value_name = "TYPE/NAME")]
+    /// Object, run or Restore; an object's NAME alone where it is unique
+    #[arg(value_name = "TYPE/NAME|RUN")]
     pub(crate) name: Option<String>,
 }

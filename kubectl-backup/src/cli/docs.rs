@@ -21,7 +21,7 @@ fn markdown() -> String {
     for command in root.get_subcommands().filter(|c| !c.is_hide_set()) {
         section(&mut text, &root, command, "kubectl backup");
     }
-    text.push_str("\n## Rights\n\nWhat each verb needs in RBAC; `kubectl backup doctor` asks for each. No verb reads the content of a Secret. A name that is not found in an empty namespace makes any verb ask whether the namespace is there (get namespaces); without that right the name alone is said.\n\n");
+    text.push_str("\n## Rights\n\nWhat each verb needs in RBAC; `kubectl backup doctor` asks for each. No verb has to read a Secret: those that start pods look whether what the pod needs is there, and which keys it has, where they may; they keep and show no value. A name that is not found in an empty namespace makes any verb ask whether the namespace is there (get namespaces); without that right the name alone is said.\n\n");
     text.push_str(&rbac::markdown());
     text
 }

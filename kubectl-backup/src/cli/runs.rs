@@ -8,8 +8,8 @@ use super::shared::NoHeaders;
 /// `runs`.
 #[derive(Args, Debug)]
 pub(crate) struct Runs {
-    /// Objects whose runs are shown; all of the namespace if none is given
-    #[arg(value_name = "TYPE/NAME")]
+    /// Runs, or objects whose runs are shown; all of the namespace if none is given
+    #[arg(value_name = "TYPE/NAME|RUN")]
     pub(crate) names: Vec<String>,
     /// In all namespaces
     #[arg(short = 'A', long, conflicts_with = "names")]

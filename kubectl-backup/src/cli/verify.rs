@@ -8,6 +8,9 @@ pub(crate) struct Verify {
     /// A run, or an object for its newest artefact
     #[arg(value_name = "RUN|TYPE/NAME")]
     pub(crate) name: String,
+    /// Key of the artefact, as runs --stored shows it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
     /// Restore it into scratch servers without network and compare the result; without this flag it is only read again
     #[arg(long)]
     pub(crate) restore: bool,

@@ -16,7 +16,7 @@ use crate::waiting::run::{AwaitedRun, wait_for_run};
 pub(crate) async fn run(context: &Context, args: &Cancel) -> Result<()> {
     let timeout = duration("--timeout", &args.timeout)?;
     let cluster = context.cluster().await?;
-    let (object, run) = find_run(&cluster, &args.name).await?;
+    let (object, run) = find_run(&cluster, &args.name).await?.listed()?;
     if run.result.is_final() {
         return Err(Error::new(
             Exit::Other,

@@ -10,9 +10,11 @@ use crate::cli::Logs;
 use crate::cluster::{Cluster, LogOptions, Object};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::select::{self, find_run, never_ran};
+use crate::select::{self, find_run, never_ran, unlisted};
+use crate::startup;
 use crate::ui::Mark;
-use crate::view::pod::{Stage, container, stage};
+use crate::view::pod::{Stage, container};
+use crate::view::runs::outcome;
 use crate::waiting::log_stream::stream;
 
 /// Prints a log.
@@ -41,8 +43,8 @@ pub(crate) async fn run(context: &Context, args: &Logs) -> Result<()> {
     }
     let (object, name) = match &args.name {
         Some(name) => {
-            let (object, run) = find_run(&cluster, name).await?;
-            (object, run.name)
+            let found = find_run(&cluster, name).await?;
+            (found.object, found.name)
         }
         None => {
             let object = select::one(context, &cluster, None, "logs").await?;
@@ -73,18 +75,34 @@ async fn pod(
             .filter_map(|p| p.metadata.name.clone())
             .collect();
         let Some(pod) = pods.pop() else {
-            let ended = find_run(cluster, &format!("run/{run}")).await?;
-            if args.follow && !ended.1.result.is_final() {
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                continue;
+            let found = find_run(cluster, &format!("run/{run}")).await?;
+            let Some(known) = found.run else {
+                return Err(unlisted(object, run));
+            };
+            if known.result.is_final() {
+                return Err(gone(context, &known));
             }
-            return Err(gone(context, &ended.1));
+            let why = startup::of_job(cluster, &namespace, run).await;
+            let why = why.map_or_else(
+                || outcome(&known, context.now()),
+                |why| format!("has no pod yet: {why}"),
+            );
+            if !args.follow {
+                return Err(not_begun(&format!("{run} {why}"), run));
+            }
+            if said != why {
+                context.ui.progress(Mark::Wait, &format!("{run} {why}"));
+                said = why;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            continue;
         };
         let name = match &args.container {
             Some(name) => named_container(&pod, name)?,
             None => container(&pod).unwrap_or_default(),
         };
-        let Stage::Waiting(why) = stage(&pod, &name) else {
+        let stage = startup::of_pod(cluster, &namespace, &pod, &name).await;
+        let Stage::Waiting(why) = stage else {
             if !others.is_empty() && said.is_empty() {
                 context.ui.note(&format!(
                     "Showing the newest of {} pods; the others: {}",
@@ -96,11 +114,10 @@ async fn pod(
         };
         let pod_name = pod.metadata.name.unwrap_or_default();
         if !args.follow {
-            return Err(Error::new(
-                Exit::Other,
-                format!("pod {pod_name} has not started: {why}"),
-            )
-            .hint(format!("wait for it: kubectl backup logs {run} -f")));
+            return Err(not_begun(
+                &format!("pod {pod_name} has not started: {why}"),
+                run,
+            ));
         }
         if said != why {
             context
@@ -131,8 +148,12 @@ fn named_container(pod: &Pod, name: &str) -> Result<String> {
     )))
 }
 
+fn not_begun(why: &str, run: &str) -> Error {
+    Error::new(Exit::Other, why).hint(format!("wait for it: kubectl backup logs {run} -f"))
+}
+
 fn gone(context: &Context, run: &crds::run::Run) -> Error {
-    let outcome = crate::view::runs::outcome(run, context.now());
+    let outcome = outcome(run, context.now());
     Error::new(
         Exit::NotFound,
         format!(
@@ -140,6 +161,10 @@ fn gone(context: &Context, run: &crds::run::Run) -> Error {
             run.name
         ),
     )
+    .hint(format!(
+        "what is known of it: kubectl backup describe {}",
+        run.name
+    ))
 }
 
 async fn print(

@@ -6,15 +6,16 @@ use crds::report::Reason;
 use crds::restore::{RestorePhase, RestoreSpec};
 use serde_json::json;
 
+use crate::build::needs::Needs;
 use crate::build::restore::{From, spec};
 use crate::cli::{DryRun, Restore};
 use crate::cluster::{Cluster, Object, duration, fresh_id};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::RESTORE;
-use crate::select;
 use crate::ui::Mark;
 use crate::waiting::restore::{failure, wait_and_report, wait_for_restore};
+use crate::{presence, select};
 
 /// Restores.
 ///
@@ -23,13 +24,16 @@ use crate::waiting::restore::{failure, wait_and_report, wait_for_restore};
 pub(crate) async fn run(context: &Context, args: &Restore) -> Result<()> {
     let timeout = duration("--timeout", &args.timeout)?;
     let cluster = context.cluster().await?;
+    let mut needs = Needs::default();
     let from = match &args.from {
         Some(name) => {
             let (object, run) = select::object_or_run(&cluster, name).await?;
+            let storage = args.storage.as_deref();
+            needs = presence::needs_to_read(&cluster, &object, storage).await?;
             Some(From {
                 kind: object.kind.kind,
                 name: object.name(),
-                run,
+                run: run.map(|run| run.name),
             })
         }
         None => None,
@@ -37,6 +41,11 @@ pub(crate) async fn run(context: &Context, args: &Restore) -> Result<()> {
     let spec = spec(args, from.as_ref())?;
     let name = name(args, from.as_ref())?;
     let dry_run = args.change.dry_run;
+    if dry_run != DryRun::Client {
+        let whose = object(&cluster, &name, &spec)?;
+        let needs = Needs::of_restore(&spec).and(needs);
+        presence::check(context, &cluster, &whose, &needs).await?;
+    }
     if dry_run != DryRun::None {
         let object = object(&cluster, &name, &spec)?;
         return create(context, &cluster, args, object).await.map(|_| ());

@@ -11,9 +11,9 @@ use crate::cli::{DryRun, RunNow};
 use crate::cluster::{Cluster, Object, duration, fresh_id};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
-use crate::select;
 use crate::ui::Mark;
 use crate::waiting::run::{AwaitedRun, report_result, wait_for_run};
+use crate::{presence, select};
 
 /// Asks, and waits if told to.
 ///
@@ -63,6 +63,9 @@ async fn one(
             .iter()
             .any(|r| r.request_id.as_deref() == Some(id.as_str()));
     let waits = (args.wait || args.follow) && args.change.dry_run == DryRun::None;
+    if !known && args.change.dry_run != DryRun::Client {
+        presence::of_run(context, cluster, &object).await?;
+    }
     if known {
         context.ui.progress(
             Mark::Action,

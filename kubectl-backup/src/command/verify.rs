@@ -7,9 +7,9 @@ use crate::cli::Verify;
 use crate::cluster::duration;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::select;
 use crate::ui::Mark;
 use crate::waiting::request::{ask, wait_for_answer};
+use crate::{presence, select};
 
 /// Verifies.
 ///
@@ -21,15 +21,25 @@ pub(crate) async fn run(context: &Context, args: &Verify) -> Result<()> {
         return Err(Error::usage("--timeout must be longer than 0"));
     }
     let cluster = context.cluster().await?;
-    // An object means its newest artefact, a run means its own.
+    // An object means its newest artefact, a run means its own. The store is asked, not status.
     let (object, run) = select::object_or_run(&cluster, &args.name).await?;
+    let run = run.map(|run| run.name);
+    if let (Some(run), Some(_)) = (&run, &args.key) {
+        return Err(Error::usage(format!(
+            "{run} is a run, and --key names an artefact; give one of them: --key goes with the object"
+        )));
+    }
+    let needs = presence::needs_to_read(&cluster, &object, None).await?;
+    presence::check(context, &cluster, &object, &needs).await?;
     let options = Options {
         run: run.clone(),
+        key: args.key.clone(),
         mode: args.restore.then(|| "Restore".to_owned()),
         ..Options::default()
     };
     let id = ask(context, &cluster, &object, Action::Verify, options).await?;
-    let what = run.as_deref().unwrap_or("its newest artefact");
+    let what = run.as_deref().or(args.key.as_deref());
+    let what = what.unwrap_or("its newest artefact");
     context.ui.progress(
         Mark::Action,
         &format!(

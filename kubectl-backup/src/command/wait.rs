@@ -19,7 +19,7 @@ pub(crate) async fn run(context: &Context, args: &Wait) -> Result<()> {
         let object = select::restore(&cluster, name).await?;
         return restore::wait_and_report(context, &cluster, &object, args.follow, timeout).await;
     }
-    let (object, run) = select::find_run(&cluster, &args.name).await?;
+    let (object, run) = select::find_run(&cluster, &args.name).await?.listed()?;
     let awaited = AwaitedRun {
         object: &object,
         run: run.name,

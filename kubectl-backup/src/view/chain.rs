@@ -1,9 +1,10 @@
 //! What stands behind the run that matters: its Job, its pods, the end of its log.
 
 use crds::ScheduleStatus;
+use crds::run::Run;
 use crds::secret;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event, Pod};
 
 use super::page::{Inputs, Page, Probe};
 use super::{duration, pod, runs};
@@ -18,6 +19,12 @@ pub(crate) fn chain(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatu
         "Run",
         &format!("{}  {}", run.name, runs::outcome(run, inputs.now)),
     );
+    stored(page, run);
+    behind(page, inputs, &run.name);
+}
+
+/// Warnings of a run, and what it stored.
+pub(crate) fn stored(page: &mut Page, run: &Run) {
     for warning in &run.warnings {
         page.field("Warning", &secret::mask(warning));
     }
@@ -36,22 +43,44 @@ pub(crate) fn chain(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatu
             ),
         );
     }
+}
+
+/// The Job of the run of this name, its pods, the end of its log.
+pub(crate) fn behind(page: &mut Page, inputs: &Inputs<'_>, name: &str) {
     let job = match &inputs.job {
         Ok(Some(job)) => job_line(job),
-        Ok(None) => format!("job/{} is gone", run.name),
+        Ok(None) => format!("job/{name} is gone"),
         Err(why) => why.clone(),
     };
     page.field("Job", &job);
-    pods(page, &inputs.pods, &inputs.log);
+    let uid = inputs
+        .job
+        .as_ref()
+        .ok()
+        .and_then(|j| j.as_ref()?.metadata.uid.as_deref());
+    pods(page, uid, &inputs.pods, &inputs.log, &inputs.events);
 }
 
-/// Pods, and the end of the newest one's log.
-pub(crate) fn pods(page: &mut Page, pods: &Probe<Vec<Pod>>, log: &Probe<Vec<String>>) {
+/// Pods of the Job of this UID, and the end of the newest one's log.
+pub(crate) fn pods(
+    page: &mut Page,
+    job_uid: Option<&str>,
+    pods: &Probe<Vec<Pod>>,
+    log: &Probe<Vec<String>>,
+    events: &Probe<Vec<Event>>,
+) {
+    let events = events.as_deref().unwrap_or_default();
     match pods {
-        Ok(pods) if pods.is_empty() => page.field("Pods", "<none>"),
+        Ok(pods) if pods.is_empty() => {
+            let why = job_uid.and_then(|uid| pod::no_pod(uid, events));
+            page.field(
+                "Pods",
+                &why.map_or("<none>".to_owned(), |why| format!("<none>  {why}")),
+            );
+        }
         Ok(pods) => {
             for one in pods {
-                page.field("Pod", &pod_line(one));
+                page.field("Pod", &pod_line(one, events));
             }
         }
         Err(why) => page.field("Pods", why),
@@ -84,7 +113,7 @@ fn job_line(job: &Job) -> String {
     format!("job/{name}  {state}")
 }
 
-fn pod_line(one: &Pod) -> String {
+fn pod_line(one: &Pod, events: &[Event]) -> String {
     let name = one.metadata.name.as_deref().unwrap_or_default();
     let phase = one
         .status
@@ -92,7 +121,7 @@ fn pod_line(one: &Pod) -> String {
         .and_then(|s| s.phase.as_deref())
         .unwrap_or("Unknown");
     let container = pod::container(one).unwrap_or_default();
-    let stage = match pod::stage(one, &container) {
+    let stage = match pod::stage(one, &container, events) {
         pod::Stage::Waiting(why) => format!("  {why}"),
         pod::Stage::Running(_) => String::new(),
         pod::Stage::Ended(code) => format!("  exit code {code}"),

@@ -57,7 +57,8 @@ pub(crate) fn describe(inputs: &Inputs) -> String {
         "Job",
         &job.map_or_else(|| "<none>".to_owned(), |job| format!("job/{job}")),
     );
-    chain::pods(&mut page, &inputs.pods, &inputs.log);
+    let uid = status.job_uid.as_deref();
+    chain::pods(&mut page, uid, &inputs.pods, &inputs.log, &inputs.events);
     page.conditions(&status.conditions, inputs.now);
     page.events(&inputs.events, inputs.now);
     if let Some(hint) = hint(inputs) {

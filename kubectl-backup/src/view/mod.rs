@@ -4,6 +4,7 @@ pub(crate) mod advice;
 pub(crate) mod chain;
 pub(crate) mod describe;
 pub(crate) mod describe_restore;
+pub(crate) mod describe_run;
 pub(crate) mod duration;
 pub(crate) mod events;
 pub(crate) mod freshness;

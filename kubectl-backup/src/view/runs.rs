@@ -2,10 +2,11 @@
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use crds::run::{Run, RunResult, Trigger};
+use crds::run::{PENDING, Run, RunResult, Trigger};
 use crds::time::from_k8s;
 
 use super::duration;
+use super::page::or;
 use super::table::Table;
 use super::time::Zone;
 
@@ -58,11 +59,13 @@ pub(crate) struct OwnedRun<'a> {
     pub(crate) run: &'a Run,
 }
 
-/// The table of runs. `object` adds a column for the object, `namespace` one for its namespace.
+/// The table of runs. `object` adds a column for the object, `namespace` one for its namespace,
+/// `wide` one for what each said.
 pub(crate) fn table(
     runs: &[OwnedRun<'_>],
     namespace: bool,
     object: bool,
+    wide: bool,
     zone: Zone,
     now: DateTime<Utc>,
 ) -> Table {
@@ -77,6 +80,9 @@ pub(crate) fn table(
     header.extend([
         "TRIGGER", "RESULT", "STARTED", "DURATION", "SIZE", "VERIFIED", "REASON", "AGE",
     ]);
+    if wide {
+        header.push("MESSAGE");
+    }
     let mut table = Table::new(&header);
     for owned in runs {
         let run = owned.run;
@@ -92,7 +98,11 @@ pub(crate) fn table(
         let start = run.start_time.as_ref().map(from_k8s);
         cells.extend([
             trigger(run, owned.by.as_deref()),
-            run.result.as_str().to_owned(),
+            match run.phase.as_deref() {
+                Some(PENDING) if run.result == RunResult::Running => PENDING,
+                _ => run.result.as_str(),
+            }
+            .to_owned(),
             start.map_or_else(dash, |at| zone.show(at, owned.zone)),
             took(run, now).unwrap_or_else(dash),
             size(run).unwrap_or_else(dash),
@@ -104,6 +114,11 @@ pub(crate) fn table(
             },
             start.map_or_else(|| "<unknown>".to_owned(), |at| duration::age(at, now)),
         ]);
+        if wide {
+            let said = run.warnings.first().filter(|_| run.message.is_empty());
+            let said = said.unwrap_or(&run.message);
+            cells.push(or(&crds::secret::mask(said), "-"));
+        }
         table.push(cells);
     }
     table
@@ -147,9 +162,18 @@ pub(crate) fn outcome(run: &Run, now: DateTime<Utc>) -> String {
         RunResult::Skipped => format!("was skipped: {}", cause(run)),
         RunResult::Waiting => format!("is waiting: {}", cause(run)),
         RunResult::Running => match run.phase.as_deref() {
-            Some(crds::run::PENDING) => format!("is pending: {}", cause(run)),
-            Some(phase) => format!("is running (phase {phase})"),
-            None => "is running".to_owned(),
+            Some(PENDING) => format!("is pending: {}", cause(run)),
+            phase => {
+                let mut text = "is running".to_owned();
+                if let Some(phase) = phase {
+                    text.push_str(&format!(" (phase {phase})"));
+                }
+                // What became of the attempts before.
+                if !run.message.is_empty() {
+                    text.push_str(&format!(": {}", cause(run)));
+                }
+                text
+            }
         },
     }
 }

@@ -43,7 +43,7 @@ pub(crate) async fn stream(
         let Ok(Some(now)) = cluster.pod(&namespace, &pod).await else {
             return;
         };
-        match stage(&now, &container) {
+        match stage(&now, &container, &[]) {
             // What it wrote between the end of the stream and its own is still to be read.
             Stage::Ended(_) => {
                 ended = true;

@@ -83,6 +83,8 @@ pub(crate) async fn wait_for_answer(
         id,
         limit,
         answered: false,
+        job: None,
+        state: String::new(),
     };
     // A limit of zero is one: whoever asks waits for the answer alone, and never for ever.
     let ended = wait(context, cluster, object, &mut waiter, false, Some(limit)).await;
@@ -105,6 +107,9 @@ struct RequestWaiter<'a> {
     id: &'a str,
     limit: Duration,
     answered: bool,
+    job: Option<String>,
+    /// Where it stands, in words.
+    state: String,
 }
 
 impl Waiter for RequestWaiter<'_> {
@@ -126,12 +131,27 @@ impl Waiter for RequestWaiter<'_> {
             RequestState::Failed => Some(Err(Error::new(Kind::RunFailed, message))),
             RequestState::Refused => Some(Err(Error::new(Kind::Other, message))),
             RequestState::Queued | RequestState::Running => {
-                if let Some(job) = &request.job {
-                    tail.say(format!("job {job} is running"));
+                self.job.clone_from(&request.job);
+                let job = request.job.as_deref().unwrap_or("request");
+                self.state = match request.state {
+                    _ if !message.is_empty() => format!("{job}: {message}"),
+                    RequestState::Queued => "the request is queued".to_owned(),
+                    _ => format!("job {job} is running"),
+                };
+                if request.job.is_some() || !message.is_empty() {
+                    tail.say(self.state.clone());
                 }
                 None
             }
         })
+    }
+
+    fn job(&self) -> Option<&str> {
+        self.job.as_deref()
+    }
+
+    fn running(&self) -> bool {
+        self.job.is_some()
     }
 
     fn answered(&self) -> bool {
@@ -162,7 +182,7 @@ impl Waiter for RequestWaiter<'_> {
         }
         Error::new(
             Kind::Timeout,
-            format!("timed out after {}s", limit.as_secs()),
+            format!("timed out after {}s: {}", limit.as_secs(), self.state),
         )
     }
 }

@@ -29,6 +29,7 @@ pub(crate) async fn wait_for_restore(
         object,
         answered: false,
         job: None,
+        state: String::new(),
     };
     let limit = unless_zero(timeout);
     wait(context, cluster, object, &mut waiter, follow, limit).await
@@ -101,6 +102,8 @@ struct RestoreWaiter<'a> {
     object: &'a Object,
     answered: bool,
     job: Option<String>,
+    /// What keeps it, in words.
+    state: String,
 }
 
 impl Waiter for RestoreWaiter<'_> {
@@ -110,8 +113,10 @@ impl Waiter for RestoreWaiter<'_> {
         let status = object.restore_status();
         self.answered |= status.phase.is_some();
         self.job.clone_from(&status.job);
+        self.state.clear();
         if status.phase == Some(RestorePhase::Pending) && !status.message.is_empty() {
-            tail.say(format!("pending: {}", secret::mask(&status.message)));
+            self.state = format!("pending: {}", secret::mask(&status.message));
+            tail.say(self.state.clone());
         }
         let ended = status.phase.is_some_and(RestorePhase::is_final);
         Ok(ended.then_some(status))
@@ -163,8 +168,13 @@ impl Waiter for RestoreWaiter<'_> {
         Error::new(
             Exit::Timeout,
             format!(
-                "timed out after {}s waiting for restore/{name}; it continues. Re-attach: kubectl backup wait restore/{name}",
+                "timed out after {}s waiting for restore/{name}{state}; it continues. Re-attach: kubectl backup wait restore/{name}",
                 limit.as_secs(),
+                state = if self.state.is_empty() {
+                    String::new()
+                } else {
+                    format!(", which is {}", self.state)
+                },
                 name = self.object.name()
             ),
         )

@@ -42,7 +42,7 @@ pub(crate) async fn wait_for_run(
         awaited: &awaited,
         answered: awaited.request.is_none(),
         running: false,
-        phase: String::new(),
+        state: String::new(),
     };
     let limit = unless_zero(awaited.timeout);
     wait(
@@ -89,7 +89,8 @@ struct RunWaiter<'a> {
     awaited: &'a AwaitedRun<'a>,
     answered: bool,
     running: bool,
-    phase: String,
+    /// How it is, in words.
+    state: String,
 }
 
 impl RunWaiter<'_> {
@@ -124,6 +125,9 @@ impl RunWaiter<'_> {
             }
             RequestState::Running => {
                 self.running = true;
+                if !message.is_empty() {
+                    tail.say(format!("{name}: {message}"));
+                }
                 Ok(None)
             }
         }
@@ -152,12 +156,10 @@ impl Waiter for RunWaiter<'_> {
         if run.result.is_final() {
             return Ok(Some(run.clone()));
         }
-        self.phase = run.phase.clone().unwrap_or_default();
-        if run.result == RunResult::Waiting {
-            let text = runs::outcome(run, self.context.now());
-            tail.say(format!("{} {text}", run.name));
-        } else if !self.phase.is_empty() {
-            tail.say(format!("{}: {}", run.name, self.phase));
+        self.state = runs::outcome(run, self.context.now());
+        // That it runs is no news by itself.
+        if run.result == RunResult::Waiting || run.phase.is_some() || !run.message.is_empty() {
+            tail.say(format!("{} {}", run.name, self.state));
         }
         Ok(None)
     }
@@ -209,10 +211,10 @@ impl Waiter for RunWaiter<'_> {
 
     fn timed_out(&self, limit: Duration) -> Error {
         let run = &self.awaited.run;
-        let phase = if self.phase.is_empty() {
+        let state = if self.state.is_empty() {
             String::new()
         } else {
-            format!(" (phase {:?})", self.phase)
+            format!(", which {}", self.state)
         };
         let limit = crate::view::duration::human_millis(
             i64::try_from(limit.as_millis()).unwrap_or(i64::MAX),
@@ -220,7 +222,7 @@ impl Waiter for RunWaiter<'_> {
         Error::new(
             Kind::Timeout,
             format!(
-                "timed out after {limit} waiting for {run}{phase}; it continues. Re-attach: kubectl backup wait {run}"
+                "timed out after {limit} waiting for {run}{state}; it continues. Re-attach: kubectl backup wait {run}"
             ),
         )
     }

@@ -11,13 +11,16 @@ use tokio::time::Instant;
 use super::log_stream::stream;
 use crate::cluster::Cluster;
 use crate::context::Context;
+use crate::startup;
 use crate::ui::Mark;
-use crate::view::pod::{Stage, container, stage};
+use crate::view::pod::{Stage, container, needs_events};
 
 /// How long the end of a log is waited for once the Job has ended.
 const LOG_GRACE: Duration = Duration::from_secs(3);
 /// How often progress is told where there is no terminal.
 const TELL_EVERY: Duration = Duration::from_secs(30);
+/// How often events are read of what does not start.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
 
 /// The logs of a Job's pods, and what has been said of them.
 pub(crate) struct Tail<'a> {
@@ -27,6 +30,8 @@ pub(crate) struct Tail<'a> {
     /// Show every line, not progress alone.
     follow: bool,
     said: String,
+    said_of_pods: String,
+    looked: Option<Instant>,
     told: Option<Instant>,
     followed: HashSet<String>,
     sender: mpsc::Sender<String>,
@@ -50,6 +55,8 @@ impl<'a> Tail<'a> {
             namespace,
             follow,
             said: String::new(),
+            said_of_pods: String::new(),
+            looked: None,
             told: None,
             followed: HashSet::new(),
             sender,
@@ -95,11 +102,23 @@ impl<'a> Tail<'a> {
     /// Says something once, above the bar.
     pub(crate) fn say(&mut self, text: String) {
         if text != self.said {
-            match &self.bar {
-                Some(bar) => bar.suspend(|| self.context.ui.progress(Mark::Wait, &text)),
-                None => self.context.ui.progress(Mark::Wait, &text),
-            }
+            self.tell(&text);
             self.said = text;
+        }
+    }
+
+    /// As [`Self::say`], of what the pods do: it and what the status says do not repeat each other.
+    fn say_of_pods(&mut self, text: String) {
+        if text != self.said_of_pods {
+            self.tell(&text);
+            self.said_of_pods = text;
+        }
+    }
+
+    fn tell(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| self.context.ui.progress(Mark::Wait, text)),
+            None => self.context.ui.progress(Mark::Wait, text),
         }
     }
 
@@ -116,12 +135,26 @@ impl<'a> Tail<'a> {
         let Ok(pods) = self.cluster.pods(&self.namespace, job).await else {
             return;
         };
+        let looks = self.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
+        if pods.is_empty() && looks {
+            self.looked = Some(Instant::now());
+            if let Some(why) = startup::of_job(self.cluster, &self.namespace, job).await {
+                self.say_of_pods(format!("job {job} has no pod yet: {why}"));
+            }
+        }
         for pod in &pods {
             let (Some(name), Some(container)) = (pod.metadata.name.clone(), container(pod)) else {
                 continue;
             };
-            match stage(pod, &container) {
-                Stage::Waiting(why) => self.say(format!("pod {name}: {why}")),
+            let asks = needs_events(pod, &container);
+            if asks && !looks {
+                continue;
+            }
+            if asks {
+                self.looked = Some(Instant::now());
+            }
+            match startup::of_pod(self.cluster, &self.namespace, pod, &container).await {
+                Stage::Waiting(why) => self.say_of_pods(format!("pod {name}: {why}")),
                 Stage::Running(_) | Stage::Ended(_) => {
                     if self.followed.insert(name.clone()) {
                         self.logs.spawn(stream(

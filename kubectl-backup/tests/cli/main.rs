@@ -25,6 +25,7 @@ mod restore;
 mod rights;
 mod run_now;
 mod schedule;
+mod startup;
 mod suspend;
 mod terminal;
 mod webhooks;

@@ -151,7 +151,7 @@ fn time_is_up_is_124_and_says_how_to_come_back() {
     assert_eq!(
         last,
         format!(
-            "error: timed out after 1s waiting for {name} (phase \"Dumping\"); it continues. Re-attach: kubectl backup wait {name}"
+            "error: timed out after 1s waiting for {name}, which is running (phase Dumping); it continues. Re-attach: kubectl backup wait {name}"
         )
     );
 }

@@ -6,25 +6,21 @@ mod transfer;
 
 use std::time::Duration;
 
-use crds::backup::BackupBody;
 use crds::download::{PROGRAM, SEND};
-use crds::gobackup::{References, destination, wanted_to_read};
 use crds::parts::Decryption;
-use crds::plan::{Credential, Storage};
-use crds::storage::StorageSpec;
-use kube::core::DynamicObject;
 
 use self::program::Source;
 use self::transfer::fetch;
 use crate::build::download_pod;
+use crate::build::needs::Needs;
 use crate::cli::Download;
 use crate::cluster::{Cluster, Object, duration, fresh_id};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::kind::{MYSQL, STORAGE};
-use crate::select;
+use crate::kind::MYSQL;
 use crate::ui::Mark;
-use crate::view::pod::{Stage, stage};
+use crate::view::pod::Stage;
+use crate::{presence, select, startup, stored};
 
 /// Downloads.
 ///
@@ -45,11 +41,19 @@ pub(crate) async fn run(context: &Context, args: &Download) -> Result<()> {
     );
     let archive = *object.kind != MYSQL;
     let pod = if archive {
-        let parts = stored(&cluster, &object, args).await?;
+        let storage = args.storage.as_deref();
+        let parts = download_pod::Archive {
+            files: stored::archive_files(&cluster, &object, storage, args.raw).await?,
+            job: stored::body(&object)?
+                .spec
+                .and_then(|s| s.job)
+                .unwrap_or_default(),
+            identity: identity(args)?,
+        };
         download_pod::archive(&object, &name, &image, parts)?
     } else {
         let identity = identity(args)?;
-        let storage = storage(&cluster, &object).await?;
+        let storage = stored::storage(&cluster, &object).await?;
         download_pod::dump(
             &object,
             &name,
@@ -59,6 +63,8 @@ pub(crate) async fn run(context: &Context, args: &Download) -> Result<()> {
             storage,
         )?
     };
+    let needs = pod.spec.as_ref().map(Needs::of_pod).unwrap_or_default();
+    presence::check(context, &cluster, &object, &needs).await?;
     let source = Source {
         cluster: &cluster,
         namespace: object.namespace(),
@@ -89,92 +95,18 @@ pub(crate) async fn run(context: &Context, args: &Download) -> Result<()> {
 
 /// The object, and the run if one was named.
 async fn artefact(cluster: &Cluster, args: &Download) -> Result<(Object, Option<String>)> {
-    let found = select::object_or_run(cluster, &args.name).await?;
-    if *found.0.kind == MYSQL && args.storage.is_some() {
+    let (object, run) = select::object_or_run(cluster, &args.name).await?;
+    if *object.kind == MYSQL && args.storage.is_some() {
         return Err(Error::usage(
             "--storage goes with a Backup or CronBackup of gobackup.io",
         ));
     }
-    Ok(found)
-}
-
-/// What a pod needs to read the archives of a Backup, by what it refers to now.
-async fn stored(
-    cluster: &Cluster,
-    object: &Object,
-    args: &Download,
-) -> Result<download_pod::Archive> {
-    let unreadable = |e| {
-        let name = object.full_name();
-        Error::new(Exit::Other, format!("{name} can't be read: {e}"))
-    };
-    let body: BackupBody =
-        serde_json::from_value(object.object.data.clone()).map_err(unreadable)?;
-    let namespace = object.namespace();
-    let mut references = References::default();
-    for key in wanted_to_read(&body) {
-        if let Some(spec) = cluster.referred(&namespace, &key).await? {
-            references.insert(key, &spec);
-        }
-    }
-    let name = object.name();
-    let storage = args.storage.as_deref();
-    let mut plan = crds::gobackup::stored(&name, &namespace, &body, &references, storage).map_err(
-        |unresolved| {
-            Error::new(
-                Exit::NotFound,
-                format!("{}: {}", object.full_name(), unresolved.message()),
-            )
-        },
-    )?;
-    if args.raw {
-        // Stored bytes need no key.
-        plan.encrypt = None;
-    }
-    Ok(download_pod::Archive {
-        files: crds::gobackup::files(plan),
-        job: body.spec.and_then(|s| s.job).unwrap_or_default(),
-        identity: identity(args)?,
-    })
+    Ok((object, run.map(|run| run.name)))
 }
 
 fn identity(args: &Download) -> Result<Option<Decryption>> {
     let secret = args.decrypt_secret.as_deref();
     secret.map(crate::build::restore::decryption).transpose()
-}
-
-/// The Storage that the object stores on, if it names one: read with the caller's rights, its
-/// Secrets are mounted.
-async fn storage(cluster: &Cluster, object: &Object) -> Result<Option<Storage<Credential>>> {
-    let Some(name) = object.spec()["destination"]["storageRef"]["name"].as_str() else {
-        return Ok(None);
-    };
-    let namespace = object.namespace();
-    let wanted = Object {
-        kind: &STORAGE,
-        object: DynamicObject::new(name, &STORAGE.api_resource()).within(&namespace),
-    };
-    let found = cluster.live(&wanted).await?;
-    let spec: Option<StorageSpec> =
-        found.map(|f| serde_json::from_value(f.spec().clone()).unwrap_or_default());
-    destination::storage(
-        "spec.destination.storageRef",
-        &namespace,
-        name,
-        spec.as_ref(),
-    )
-    .map(|stored| Some(stored.storage))
-    .map_err(|unresolved| {
-        let kind = if unresolved.missing.is_empty() {
-            Exit::Other
-        } else {
-            Exit::NotFound
-        };
-        Error::new(
-            kind,
-            format!("{}: {}", object.full_name(), unresolved.message()),
-        )
-    })
 }
 
 /// The image of the run's own Job if it is still there, else what the operator gives its runs.
@@ -236,7 +168,8 @@ async fn started(context: &Context, source: &Source<'_>, limit: Duration) -> Res
                 format!("pod {} was deleted", source.pod),
             ));
         };
-        match stage(&pod, crds::labels::CONTAINER) {
+        let container = crds::labels::CONTAINER;
+        match startup::of_pod(source.cluster, &source.namespace, &pod, container).await {
             Stage::Running(_) => return Ok(()),
             Stage::Ended(code) => {
                 return Err(Error::new(

@@ -2,6 +2,8 @@
 
 mod stored;
 
+use std::collections::HashMap;
+
 use crds::run::RunResult;
 use crds::time::from_k8s;
 use serde_json::Value;
@@ -10,7 +12,6 @@ use crate::cli::{Output, Runs};
 use crate::cluster::{Cluster, Object};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::kind::Target;
 use crate::select;
 use crate::view::output::{formatted, list};
 use crate::view::runs::{OwnedRun, table};
@@ -22,14 +23,14 @@ use crate::view::time::zone_or_utc;
 /// What the server refused; a named object that does not exist.
 pub(crate) async fn run(context: &Context, args: &Runs) -> Result<()> {
     let cluster = context.cluster().await?;
-    let (objects, failed) = objects(context, &cluster, args).await?;
+    let (objects, only, failed) = objects(context, &cluster, args).await?;
     if objects.is_empty()
         && let Some(failed) = failed
     {
         return Err(failed);
     }
     if args.stored {
-        return stored(context, &cluster, args, &objects, failed).await;
+        return stored(context, &cluster, args, &objects, &only, failed).await;
     }
     let statuses: Vec<_> = objects.iter().map(|o| (o, o.status())).collect();
     let mut runs: Vec<OwnedRun<'_>> = vec![];
@@ -39,7 +40,7 @@ pub(crate) async fn run(context: &Context, args: &Runs) -> Result<()> {
             .as_ref()
             .map(|s| zone_or_utc(&s.time_zone))
             .unwrap_or_default();
-        for run in &status.runs {
+        for run in status.runs.iter().filter(|r| only.lets(object, &r.name)) {
             let request = status
                 .requests
                 .iter()
@@ -70,13 +71,14 @@ async fn stored(
     cluster: &Cluster,
     args: &Runs,
     objects: &[Object],
+    only: &Only,
     mut failed: Option<Error>,
 ) -> Result<()> {
     let limit = crate::cluster::duration("--timeout", &args.timeout)?;
     let mut all = vec![];
     for object in objects {
         match stored::of(context, cluster, object, limit).await {
-            Ok(lines) => all.extend(lines),
+            Ok(lines) => all.extend(lines.into_iter().filter(|l| only.lets(object, &l.run))),
             Err(error) => {
                 context.ui.error(&error);
                 failed.get_or_insert(Error::silent(error.kind));
@@ -117,12 +119,35 @@ async fn stored(
     failed.map_or(Ok(()), Err)
 }
 
-/// The objects whose runs are wanted; one that is missing is told and keeps none back.
+/// Of objects that were named by runs alone, those runs.
+#[derive(Default)]
+struct Only(HashMap<String, Option<Vec<String>>>);
+
+impl Only {
+    /// The object was named, by this run or as a whole.
+    fn add(&mut self, object: &Object, run: Option<String>) {
+        let runs = self.0.entry(object.uid()).or_insert_with(|| Some(vec![]));
+        match (runs.as_mut(), run) {
+            (Some(runs), Some(run)) => runs.push(run),
+            (_, None) => *runs = None,
+            (None, Some(_)) => {}
+        }
+    }
+
+    /// True if the run is wanted.
+    fn lets(&self, object: &Object, run: &str) -> bool {
+        let runs = self.0.get(&object.uid()).and_then(Option::as_ref);
+        runs.is_none_or(|runs| runs.iter().any(|r| r == run))
+    }
+}
+
+/// The objects whose runs are wanted, and the runs where some are named; what is missing is told and
+/// keeps none back.
 async fn objects(
     context: &Context,
     cluster: &Cluster,
     args: &Runs,
-) -> Result<(Vec<Object>, Option<Error>)> {
+) -> Result<(Vec<Object>, Only, Option<Error>)> {
     if args.names.is_empty() {
         let all = select::objects(
             context,
@@ -132,19 +157,31 @@ async fn objects(
             args.selector.as_deref(),
         )
         .await?;
-        return Ok((all, None));
+        return Ok((all, Only::default(), None));
     }
-    let (mut found, mut failed) = (vec![], None);
+    let (mut found, mut only, mut failed) = (vec![], Only::default(), None);
     for name in &args.names {
-        match cluster.find(&Target::parse(name)?).await {
-            Ok(object) => found.push(object),
+        let named = select::object_or_run(cluster, name).await;
+        // The store knows runs that status does not; without it there is nothing to be shown.
+        let named = named.and_then(|(object, run)| match run {
+            Some(run) if !args.stored => run.listed().map(|(object, run)| (object, Some(run.name))),
+            Some(run) => Ok((object, Some(run.name))),
+            None => Ok((object, None)),
+        });
+        match named {
+            Ok((object, run)) => {
+                only.add(&object, run);
+                if !found.iter().any(|o: &Object| o.uid() == object.uid()) {
+                    found.push(object);
+                }
+            }
             Err(error) => {
                 context.ui.error(&error);
                 failed.get_or_insert(Error::silent(error.kind));
             }
         }
     }
-    Ok((found, failed))
+    Ok((found, only, failed))
 }
 
 fn print(
@@ -179,6 +216,7 @@ fn print(
                 runs,
                 args.all_namespaces,
                 args.names.len() != 1,
+                args.output == Output::Wide,
                 context.zone,
                 context.now(),
             );
