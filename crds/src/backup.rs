@@ -203,7 +203,7 @@ pub struct CompressWith {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EncodeWith {
-    /// Encryption: openssl (decrypted with `openssl enc -d -pbkdf2`) or age.
+    /// Encryption: openssl (decrypted with `openssl enc -d -pbkdf2`, see pbkdf2) or age.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
     /// Password in plain text: anyone who can read this object sees it. Use passwordSecretKeyRef instead.
@@ -215,6 +215,9 @@ pub struct EncodeWith {
     /// Has no effect: openssl always uses a salt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub salt: Option<bool>,
+    /// If false, openssl's key is derived from the password as `openssl enc` does it without -pbkdf2: one round of the digest, which is easy to guess. For archives that have to open with a command of before. Unset means true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pbkdf2: Option<bool>,
     /// If true, the result is encoded in lines of base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base64: Option<bool>,
@@ -384,6 +387,9 @@ pub struct JobOptions {
     /// If true, the archives in gobackup's own list on a storage (.gobackup-state/BACKUP_STORAGE.json) belong to this Backup, so that keep counts and removes them. The list does not name cluster or object: set this only if no gobackup and no other cluster uses the list. Unset or false means that they are left alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adopt_state: Option<bool>,
+    /// Name of the model in archives and in gobackup's own list, instead of the object's own. For a model that a gobackup.yml names otherwise: the topmost directory in the archive stays what it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gobackup_name: Option<String>,
 }
 
 /// Status: the original's fields in name and meaning, and the engine's.

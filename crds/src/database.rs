@@ -33,6 +33,9 @@ pub struct DatabaseSpec {
     /// How to connect, and what to dump.
     #[schemars(required)]
     pub config: DatabaseConfig,
+    /// Name of this database in archives, instead of the object's own. For a database that a gobackup.yml names otherwise: the path in the archive stays what it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gobackup_name: Option<String>,
 }
 
 /// Settings, named as in a gobackup.yml. Which of them count depends on the type.

@@ -39,6 +39,9 @@ pub struct StorageSpec {
     /// Volume for type local. Without one, the archive would be deleted with the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeDestination>,
+    /// Name of this storage in gobackup's own list of archives (.gobackup-state/MODEL_NAME.json), instead of the object's own. For a storage that a gobackup.yml names otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gobackup_name: Option<String>,
 }
 
 /// Settings, named as in a gobackup.yml. Which of them count depends on the type.

@@ -7,7 +7,7 @@ use crds::backup::{BackupBody, StorageRef};
 use crds::database::DatabaseSpec;
 use crds::gobackup::resolve::Unresolved;
 use crds::gobackup::{ObjectKey, References, Resolved, databases, resolve, storages};
-use crds::plan::{Codec, Credential, DatabaseType, Place, Storage};
+use crds::plan::{Codec, Credential, DatabaseType, Encrypt, Place, Storage};
 use crds::storage::StorageSpec;
 
 fn yaml<T: serde::de::DeserializeOwned>(text: &str) -> T {
@@ -147,4 +147,132 @@ fn fault_19_optional_is_honoured_and_a_mistake_is_shown() {
     assert!(
         bad.message().contains("spec.databaseRefs") && bad.message().contains("spec.storageRefs")
     );
+}
+
+/// A Backup with the fields of its job and of two MySQL Databases, `d` and `e`.
+fn named(job: &str, d: &str, e: &str) -> Result<Resolved, Unresolved> {
+    let body: BackupBody = yaml(&format!(
+        "spec: {{databaseRefs: [{{name: d}}, {{name: e}}], storageRefs: [{{name: s}}], job: {{{job}}}}}"
+    ));
+    let key = |kind, name: &str| ObjectKey {
+        group: "gobackup.io",
+        kind,
+        name: name.into(),
+    };
+    let mut references = References::default();
+    for (name, fields) in [("d", d), ("e", e)] {
+        let text = format!("{{type: mysql, config: {{host: h, database: x}}{fields}}}");
+        references
+            .databases
+            .insert(key("Database", name), yaml(&text));
+    }
+    references.storages.insert(
+        key("Storage", "s"),
+        yaml("{type: webdav, config: {root: 'http://dav'}, gobackupName: store_1}"),
+    );
+    resolve("My-App", "app", &body, &references)
+}
+
+#[test]
+fn g6_gobackups_own_names_stand_in_archive_and_list() {
+    let plan = named("gobackupName: My_App", ", gobackupName: my_db", "")
+        .unwrap()
+        .plan;
+    assert_eq!(plan.model, "my_app");
+    let directories: Vec<&str> = plan.databases.iter().map(|d| d.directory()).collect();
+    assert_eq!(directories, ["my_db", "e"]);
+    // What the objects are called stays what endpoints and messages say.
+    assert_eq!(plan.databases[0].name, "d");
+    assert_eq!(plan.storages[0].gobackup_name.as_deref(), Some("store_1"));
+    assert_eq!(named("", "", "").unwrap().plan.model, "my-app");
+
+    for (job, d, said) in [
+        (
+            "gobackupName: a/b",
+            "",
+            "spec.job.gobackupName: must be one name",
+        ),
+        (
+            "gobackupName: ..",
+            "",
+            "spec.job.gobackupName: must be one name",
+        ),
+        (
+            "",
+            ", gobackupName: '../e'",
+            "Database d: spec.gobackupName: must be one name",
+        ),
+        // Two directories of one name would be one.
+        (
+            "",
+            ", gobackupName: E",
+            "Database e: spec.gobackupName: e is also the name of Database d in the archive",
+        ),
+    ] {
+        let bad = named(job, d, "").unwrap_err().message();
+        assert!(bad.starts_with(said), "{bad}");
+    }
+}
+
+#[test]
+fn g6_openssl_without_pbkdf2_is_asked_for_and_never_mixed() {
+    let iterations = |with: &str| {
+        let asked = format!("encodeWith: {{type: openssl, password: x, {with}}}");
+        backup(&asked).map(|r| match r.plan.encrypt {
+            Some(Encrypt::Openssl { iterations, .. }) => iterations,
+            other => panic!("{other:?}"),
+        })
+    };
+    assert_eq!(iterations("pbkdf2: false"), Ok(0));
+    assert_eq!(iterations("pbkdf2: true"), Ok(10_000));
+    assert_eq!(iterations("args: -aes-256-cbc"), Ok(10_000));
+    assert_eq!(iterations("pbkdf2: true, args: -iter 7"), Ok(7));
+    for args in ["-pbkdf2", "-iter 7"] {
+        let bad = iterations(&format!("pbkdf2: false, args: {args}")).unwrap_err();
+        assert!(bad.message().contains("spec.encodeWith.pbkdf2"), "{bad:?}");
+    }
+}
+
+#[test]
+fn g6_an_address_of_the_pod_itself_is_no_server() {
+    use crds::gobackup::databases::is_own_pod;
+    for own in [
+        "localhost",
+        "LOCALHOST:3306",
+        "127.0.0.1",
+        "127.1.2.3:1",
+        "http://localhost:8086",
+        "::1",
+        "[::1]:2379",
+        "https://0.0.0.0/x",
+    ] {
+        assert!(is_own_pod(own), "{own}");
+    }
+    for other in [
+        "db",
+        "localhost.example",
+        "10.0.0.1:3306",
+        "http://s3:5000",
+        "fe80::1",
+        "",
+    ] {
+        assert!(!is_own_pod(other), "{other}");
+    }
+    let said = |text: &str| database(text).1.warnings.join(" ");
+    assert!(
+        said("{type: redis, config: {host: localhost}}")
+            .contains("spec.config.host: localhost is the backup's own pod")
+    );
+    assert!(
+        said("{type: etcd, config: {endpoints: ['127.0.0.1:2379']}}")
+            .contains("spec.config.endpoints")
+    );
+    assert_eq!(
+        said("{type: mysql, config: {host: localhost, socket: /s, database: x}}"),
+        ""
+    );
+    let warnings = storage("{type: minio, config: {bucket: b, endpoint: 'http://127.0.0.1:9000'}}")
+        .1
+        .warnings;
+    assert!(warnings[0].contains("spec.config.endpoint"), "{warnings:?}");
 }

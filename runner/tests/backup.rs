@@ -133,6 +133,62 @@ fn fault_01_what_gobackup_stored_is_pruned_as_its_own_and_others_stay() {
     assert_eq!(left.as_array().unwrap().len(), 2);
 }
 
+/// What a gobackup.yml named goes on under its names: the path in the archive, gobackup's own list, and the user's own
+/// command to open it.
+#[test]
+fn g6_a_backup_goes_on_where_a_gobackup_left_off() {
+    let mut backup = Backup::new().with_disk(2);
+    backup.plan["model"] = json!("my_app");
+    backup.plan["databases"][0]["gobackupName"] = json!("my_cache");
+    backup.plan["storages"][0]["gobackupName"] = json!("store.v1");
+    backup.plan["encrypt"] = json!({
+        "type": "openssl", "password": backup.secret("enc", "open sesame"), "bits": 256, "iterations": 0,
+        "digest": "sha256", "base64": false,
+    });
+    let disk = backup.disk();
+    let old = [
+        "2024.01.01.00.00.00.tar.gz.enc",
+        "2024.01.02.00.00.00.tar.gz.enc",
+    ];
+    for name in old {
+        std::fs::write(disk.join(name), "x").unwrap();
+    }
+    let state = disk.join(".gobackup-state");
+    std::fs::create_dir(&state).unwrap();
+    let entries = json!([
+        {"file_key": old[0], "created_at": "2024-01-01T00:00:00Z"},
+        {"file_key": old[1], "created_at": "2024-01-02T00:00:00Z"},
+    ]);
+    let list = state.join("my_app_store.v1.json");
+    std::fs::write(&list, entries.to_string()).unwrap();
+    backup.adopt_state = Some(true);
+    backup.run("nightly-28950870").assert_good();
+    let left = archives(&disk);
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left[0].ends_with(old[1]), "{left:?}");
+    let listed: Value = serde_json::from_slice(&std::fs::read(&list).unwrap()).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    // As `openssl enc -aes-256-cbc -salt -k PASSWORD` of gobackup is opened.
+    let opened = sh(
+        "openssl enc -d -aes-256-cbc -pass 'pass:open sesame' -in $1 | tar tz",
+        &left[1],
+    );
+    assert!(
+        opened.contains("my_app/redis/my_cache/dump.rdb"),
+        "{opened}"
+    );
+    let verified = backup.act("nightly-v1", "Verify", json!({}));
+    verified.assert_good();
+    assert!(
+        verified
+            .report
+            .message
+            .contains("and so have the 1 files in it"),
+        "{:?}",
+        verified.report
+    );
+}
+
 #[test]
 fn fault_04_encryption_is_real() {
     let mut backup = Backup::new().with_disk(0);

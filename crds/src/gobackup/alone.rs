@@ -11,13 +11,13 @@ use crate::volumes::Ground;
 use super::archive;
 use super::databases::{self, Outcome};
 use super::fields::Merged;
-use super::resolve::{References, judge, plain_password};
+use super::resolve::{References, examine, plain_password};
 use super::storages;
 use super::words::{as_postgresql, as_s3};
 
 /// What a Backup or CronBackup says.
 pub fn backup(name: &str, namespace: &str, body: &BackupBody) -> Vec<String> {
-    let (resolved, bad) = judge(name, namespace, body, &References::default());
+    let (resolved, bad) = examine(name, namespace, body, &References::default());
     said(Outcome {
         problems: bad.problems,
         warnings: resolved.warnings,

@@ -201,6 +201,7 @@ fn openssl(path: &str, with: &EncodeWith, found: &mut Vec<Problem>) -> Option<En
         "sha256".to_owned(),
         with.base64.unwrap_or(false),
     );
+    let mut iterated = false;
     let args_path = format!("{path}.args");
     let words = split(with.args.as_deref().unwrap_or_default()).unwrap_or_else(|e| {
         found.push(problem(&args_path, e));
@@ -209,10 +210,11 @@ fn openssl(path: &str, with: &EncodeWith, found: &mut Vec<Problem>) -> Option<En
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
-            "-pbkdf2" | "-salt" | "-e" => {}
+            "-pbkdf2" => iterated = true,
+            "-salt" | "-e" => {}
             "-a" | "-base64" => base64 = true,
             "-iter" => match words.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0) {
-                Some(n) => iterations = n,
+                Some(n) => (iterations, iterated) = (n, true),
                 None => found.push(problem(&args_path, "-iter needs a number above 0")),
             },
             "-md" => match words.next().map(str::to_lowercase) {
@@ -240,6 +242,15 @@ fn openssl(path: &str, with: &EncodeWith, found: &mut Vec<Problem>) -> Option<En
                 )),
             },
         }
+    }
+    if with.pbkdf2 == Some(false) {
+        if iterated {
+            found.push(problem(
+                format!("{path}.pbkdf2"),
+                "is false, and args ask for -pbkdf2 or -iter; remove one of them",
+            ));
+        }
+        iterations = 0;
     }
     Some(Encrypt::Openssl {
         password,

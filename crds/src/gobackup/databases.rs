@@ -3,7 +3,7 @@
 use crate::database::{DatabaseConfig, DatabaseSpec};
 use crate::validate::Problem;
 
-use super::words::{credential, problem, split, text};
+use super::words::{credential, gobackup_name, problem, split, text};
 use crate::plan::{Credential, Database, DatabaseType};
 
 /// Options that would send the dump elsewhere, hide a failure or carry a password.
@@ -98,6 +98,11 @@ pub fn plan(
     };
     let config = &spec.config;
     let mut database = basic(name, database_type, config, &at, &mut out);
+    database.gobackup_name = gobackup_name(
+        &format!("{at}.gobackupName"),
+        spec.gobackup_name.as_deref(),
+        &mut out.problems,
+    );
     match database_type {
         DatabaseType::Postgresql
         | DatabaseType::Mysql
@@ -111,6 +116,14 @@ pub fn plan(
         DatabaseType::Etcd => etcd(config, &at, &mut database, &mut out),
     }
     ignored(database_type, config, &at, &mut out);
+    let field = match database_type {
+        DatabaseType::Etcd => "endpoints",
+        _ => "host",
+    };
+    if database.socket.is_none() {
+        let at = format!("{at}.config.{field}");
+        out.warnings.extend(own_pod(&at, database.host.as_deref()));
+    }
     for (field, literal, reference) in [
         ("password", &config.password, &config.password_ref),
         ("token", &config.token, &config.token_ref),
@@ -159,6 +172,7 @@ fn basic(
     }
     Database {
         name: name.to_lowercase(),
+        gobackup_name: None,
         database_type,
         host: text(config.host.as_deref()),
         port: port.or(default_port(database_type)),
@@ -222,6 +236,29 @@ fn arguments(
         ));
     }
     words
+}
+
+/// True if an address, with or without scheme and port, is the pod's own.
+pub fn is_own_pod(address: &str) -> bool {
+    let rest = address.trim().rsplit("://").next().unwrap_or_default();
+    let rest = rest.split('/').next().unwrap_or_default();
+    let host = match rest.strip_prefix('[') {
+        Some(inner) => inner.split(']').next().unwrap_or_default(),
+        None if rest.matches(':').count() > 1 => rest,
+        None => rest.split(':').next().unwrap_or_default(),
+    };
+    host.eq_ignore_ascii_case("localhost")
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|ip| ip.is_loopback() || ip.is_unspecified())
+}
+
+/// The warning of an address that is the pod's own.
+pub(super) fn own_pod(path: &str, address: Option<&str>) -> Option<String> {
+    let address = text(address).filter(|a| is_own_pod(a))?;
+    Some(format!(
+        "{path}: {address} is the backup's own pod, where no server listens; name the server's Service or address"
+    ))
 }
 
 fn need_host(config: &DatabaseConfig, at: &str, out: &mut Outcome) {

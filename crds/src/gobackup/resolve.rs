@@ -13,7 +13,7 @@ use crate::validate::Problem;
 use crate::volumes::{self, Ground};
 
 use super::fields::{Merged, merge};
-use super::words::{as_postgresql, as_s3, problem, text};
+use super::words::{as_postgresql, as_s3, gobackup_name, problem, text};
 use super::{archive, databases, engine, storages, verify};
 use crate::group::{DATABASE_GROUP, GROUP, STORAGE_GROUP};
 use crate::plan::{Compress, Credential, Encrypt, Plan};
@@ -235,7 +235,7 @@ pub fn resolve(
     body: &BackupBody,
     references: &References,
 ) -> Result<Resolved, Unresolved> {
-    let (resolved, bad) = judge(name, namespace, body, references);
+    let (resolved, bad) = examine(name, namespace, body, references);
     if bad == Unresolved::default() {
         Ok(resolved)
     } else {
@@ -244,7 +244,7 @@ pub fn resolve(
 }
 
 /// The plan as far as there is one, and what is missing or wrong.
-pub(super) fn judge(
+pub fn examine(
     name: &str,
     namespace: &str,
     body: &BackupBody,
@@ -256,7 +256,7 @@ pub(super) fn judge(
     let ground = |path: &str| ground(body, path);
     let mounted = |path: &str| ground(path) != Ground::Container;
     let plan = Plan {
-        model: name.to_lowercase(),
+        model: model(name, body, &mut bad),
         databases: find_databases(
             &merged,
             namespace,
@@ -363,7 +363,7 @@ pub fn stored(
         }
     }
     let plan = Plan {
-        model: name.to_lowercase(),
+        model: model(name, body, &mut bad),
         databases: vec![],
         storages,
         compress: Compress::default(),
@@ -377,6 +377,14 @@ pub fn stored(
     } else {
         Err(bad)
     }
+}
+
+/// Name of the model: the topmost directory in the archive.
+fn model(name: &str, body: &BackupBody, bad: &mut Unresolved) -> String {
+    let job = body.spec.as_ref().and_then(|s| s.job.as_ref());
+    let own = job.and_then(|j| j.gobackup_name.as_deref());
+    gobackup_name("spec.job.gobackupName", own, &mut bad.problems)
+        .unwrap_or_else(|| name.to_lowercase())
 }
 
 /// The fields with those of the BackupModel that is referred to.
@@ -497,9 +505,21 @@ fn find_databases(
         warnings.extend(outcome.warnings);
         if plans.iter().any(|p| p.name == name.to_lowercase()) {
             warnings.push(format!("{path}: {name} is named twice; it is dumped once"));
-        } else {
-            plans.extend(plan);
+            continue;
         }
+        let Some(plan) = plan else { continue };
+        let twin = plans.iter().find(|p| p.directory() == plan.directory());
+        if let Some(twin) = twin {
+            bad.problems.push(problem(
+                format!("Database {name}: spec.gobackupName"),
+                format!(
+                    "{} is also the name of Database {} in the archive; set another",
+                    plan.directory(),
+                    twin.name
+                ),
+            ));
+        }
+        plans.push(plan);
     }
     plans
 }

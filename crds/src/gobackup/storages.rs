@@ -5,9 +5,9 @@ use crate::backup::StorageRef;
 use crate::storage::{StorageConfig, StorageSpec};
 use crate::volumes::{self, Ground};
 
-use super::databases::Outcome;
+use super::databases::{Outcome, own_pod};
 use super::s3_providers::{self, Provider};
-use super::words::{credential, problem, text};
+use super::words::{credential, gobackup_name, problem, text};
 use crate::plan::{Credential, Place, S3, Storage};
 
 /// Seconds a transfer may take where nobody says.
@@ -39,6 +39,14 @@ pub fn plan(
     let config = &spec.config;
     let place = place(&type_, spec, &at, ground, &mut out);
     secrets_in_plain_text(config, &at, &mut out);
+    for (field, address) in [
+        ("host", &config.host),
+        ("endpoint", &config.endpoint),
+        ("root", &config.root),
+    ] {
+        out.warnings
+            .extend(own_pod(&format!("{at}.config.{field}"), address.as_deref()));
+    }
     let keep = number(reference.keep, config.keep);
     let timeout = number(reference.timeout, config.timeout);
     let absolute = matches!(
@@ -52,8 +60,14 @@ pub fn plan(
             "must not contain `..`",
         ));
     }
+    let gobackup_name = gobackup_name(
+        &format!("{at}.gobackupName"),
+        spec.gobackup_name.as_deref(),
+        &mut out.problems,
+    );
     let storage = place.map(|place| Storage {
         name: name.to_lowercase(),
+        gobackup_name,
         keep: keep.unwrap_or(0),
         timeout: timeout.unwrap_or(DEFAULT_TIMEOUT),
         path: if absolute {

@@ -20,6 +20,26 @@ pub(super) fn text(value: Option<&str>) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
 
+/// A name that gobackup gave, in lower case as gobackup reads its keys; a path of its own is a mistake.
+pub(super) fn gobackup_name(
+    path: &str,
+    name: Option<&str>,
+    found: &mut Vec<Problem>,
+) -> Option<String> {
+    let name = text(name)?.to_lowercase();
+    let bad = |c: char| c == '/' || c == '\\' || c.is_control();
+    if name.len() > LONGEST || name.contains(bad) || matches!(name.as_str(), "." | "..") {
+        found.push(problem(
+            path,
+            format!("must be one name of at most {LONGEST} bytes, without / and \\"),
+        ));
+    }
+    Some(name)
+}
+
+/// Longest name of a file that every file system takes, less what stands around it.
+const LONGEST: usize = 120;
+
 /// The reference if there is one, else the literal (the original's winner was random).
 pub(super) fn credential(
     reference: Option<&SecretKeySelector>,

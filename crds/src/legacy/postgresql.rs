@@ -73,6 +73,7 @@ impl PostgreSqlSpec {
                 args: self.additional_options.clone(),
                 ..DatabaseConfig::default()
             },
+            gobackup_name: None,
         }
     }
 }

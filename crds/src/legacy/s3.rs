@@ -88,6 +88,7 @@ impl S3Spec {
                 ..StorageConfig::default()
             },
             volume: None,
+            gobackup_name: None,
         }
     }
 }

@@ -96,7 +96,7 @@ pub enum Encrypt<C> {
         password: C,
         /// Key size in bits: 128, 192 or 256, CBC.
         bits: u16,
-        /// PBKDF2 iterations.
+        /// PBKDF2 iterations; 0 means the derivation of `openssl enc` without -pbkdf2.
         iterations: u32,
         /// Digest of PBKDF2: sha256, sha512 or sha1.
         digest: String,

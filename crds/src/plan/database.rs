@@ -70,8 +70,11 @@ impl DatabaseType {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Database<C> {
-    /// Name of the Database: the directory in the archive.
+    /// Name of the Database.
     pub name: String,
+    /// Directory in the archive, where it is not its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gobackup_name: Option<String>,
     /// Which server.
     #[serde(rename = "engine")]
     pub database_type: DatabaseType,
@@ -132,6 +135,11 @@ pub struct Database<C> {
 }
 
 impl<C> Database<C> {
+    /// The directory in the archive, and the key in a gobackup.yml.
+    pub fn directory(&self) -> &str {
+        self.gobackup_name.as_deref().unwrap_or(&self.name)
+    }
+
     /// The same database with every secret replaced.
     pub(super) fn map<D>(self, f: &mut impl FnMut(&str, C) -> D) -> Database<D> {
         let mut at = |field: &str, value: Option<C>| {
@@ -142,6 +150,7 @@ impl<C> Database<C> {
             password: at("password", self.password),
             uri: at("uri", self.uri),
             name: self.name,
+            gobackup_name: self.gobackup_name,
             database_type: self.database_type,
             host: self.host,
             port: self.port,

@@ -11,6 +11,9 @@ use crate::parts::VolumeDestination;
 pub struct Storage<C> {
     /// Name of the Storage.
     pub name: String,
+    /// Name in gobackup's own list, where it is not its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gobackup_name: Option<String>,
     /// Archives to keep; 0 means all.
     pub keep: u32,
     /// Seconds a transfer may take.
@@ -258,6 +261,7 @@ impl<C> Storage<C> {
         };
         Storage {
             name: self.name,
+            gobackup_name: self.gobackup_name,
             keep: self.keep,
             timeout: self.timeout,
             path: self.path,

@@ -31,6 +31,9 @@ pub(crate) struct Import {
     /// Volume claim for storages of type local
     #[arg(long, value_name = "CLAIM")]
     pub(crate) pvc: Option<String>,
+    /// No gobackup runs any more: keep counts and removes the archives of its own lists too
+    #[arg(long)]
+    pub(crate) adopt_state: bool,
     /// File with NAME=VALUE lines for the variables of the file; can be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) env_file: Vec<PathBuf>,

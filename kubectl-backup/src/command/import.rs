@@ -6,16 +6,17 @@ use std::path::Path;
 use crate::build::file;
 use crate::cli::{Import, StructuredOutput};
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::migration::import::apply::{apply, name};
 use crate::migration::import::variables::pairs;
-use crate::migration::import::{ImportOptions, import};
+use crate::migration::import::{ImportOptions, Imported, import};
+use crate::text::counted;
 use crate::view::output::{list, structured};
 
 /// Imports.
 ///
 /// # Errors
-/// A file that can't be read or translated; what the server refused.
+/// A file that can't be read or translated; what the server refused; Backups that can't run.
 pub(crate) async fn run(context: &Context, args: &Import) -> Result<()> {
     let text = file::text(&args.file)?;
     let mut files = BTreeMap::new();
@@ -32,6 +33,7 @@ pub(crate) async fn run(context: &Context, args: &Import) -> Result<()> {
         &ImportOptions {
             models: &args.model,
             claim: args.pvc.as_deref(),
+            adopt_state: args.adopt_state,
             variables: &|name| crate::env::variable(name).or_else(|| files.get(name).cloned()),
         },
     )?;
@@ -39,8 +41,31 @@ pub(crate) async fn run(context: &Context, args: &Import) -> Result<()> {
         context.ui.warn(note);
     }
     if args.apply {
-        return apply(context, args, &imported).await;
+        apply(context, args, &imported).await?;
+    } else {
+        print(context, args, &imported)?;
     }
+    if imported.stuck.is_empty() {
+        return Ok(());
+    }
+    let names = Vec::from_iter(imported.stuck);
+    Err(Error::new(
+        Kind::Other,
+        format!(
+            "{} can't run as {}: {}",
+            counted(names.len(), "backup"),
+            if names.len() == 1 {
+                "it is"
+            } else {
+                "they are"
+            },
+            names.join(", ")
+        ),
+    )
+    .hint("correct what the warnings above name, in the file or in the objects"))
+}
+
+fn print(context: &Context, args: &Import, imported: &Imported) -> Result<()> {
     let mut shown = vec![];
     if args.show_secrets {
         shown.extend(imported.secrets.iter().cloned());
@@ -59,7 +84,7 @@ pub(crate) async fn run(context: &Context, args: &Import) -> Result<()> {
             ));
         }
     }
-    shown.extend(imported.objects);
+    shown.extend(imported.objects.iter().cloned());
     match args.output {
         StructuredOutput::Json => context
             .ui

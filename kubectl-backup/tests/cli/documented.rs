@@ -122,7 +122,7 @@ fn run(args: &[String]) -> Ran {
     fake.put(object(result));
     fake.ended_pod("shop-2-a");
     let home = config.directory.path();
-    let model = "models: {m: {databases: {d: {type: mysql, host: h}}, storages: {s: {type: s3, bucket: b}}}}\n";
+    let model = "models: {m: {databases: {d: {type: mysql, host: h, database: x}}, storages: {s: {type: s3, bucket: b}}}}\n";
     std::fs::write(home.join("gobackup.yml"), model).unwrap();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let mut command = config.command(&args);

@@ -8,8 +8,9 @@ use super::fake::{Fake, status};
 const FILE: &str = "\
 models:
   shop:
-    databases: { main: { type: mysql, host: db, password: $IMPORT_PW } }
-    storages: { far: { type: s3, bucket: b, secret_access_key: k3y } }
+    schedule: { cron: '@daily' }
+    databases: { main: { type: mysql, host: db, database: d, password: $IMPORT_PW } }
+    storages: { far: { type: s3, bucket: b, access_key_id: id, secret_access_key: k3y } }
 ";
 
 fn files(env: bool) -> (Fake, Config, String) {
@@ -32,8 +33,9 @@ fn secrets_are_printed_only_when_asked_for() {
     assert!(!all.contains("hunter2") && !all.contains("k3y"), "{all}");
     assert_eq!(
         ran.err,
-        "secret shop-main-database (password) is not printed: --apply creates it, --show-secrets prints it\n\
-         secret shop-far-storage (secret_access_key) is not printed: --apply creates it, --show-secrets prints it\n"
+        "warning: models.shop.schedule: is read in UTC: gobackup used the zone of its host; set spec.schedule.timeZone\n\
+         secret shop-main-database (password) is not printed: --apply creates it, --show-secrets prints it\n\
+         secret shop-far-storage (access_key_id, secret_access_key) is not printed: --apply creates it, --show-secrets prints it\n"
     );
     assert_eq!(ran.out.matches("\n---\n").count(), 2, "{}", ran.out);
     let shown = config.run(&["import", &path, "--show-secrets"]).ok();
@@ -71,7 +73,7 @@ fn two() -> (Fake, Config, String) {
     let path = config.directory.path().join("gobackup.yml");
     let model = |name: &str| {
         format!(
-            "  {name}:\n    databases: {{ main: {{ type: mysql, host: db, password: hunter2 }} }}\n    storages: {{ far: {{ type: s3, bucket: b, secret_access_key: k3y }} }}\n"
+            "  {name}:\n    schedule: {{ cron: '@daily' }}\n    databases: {{ main: {{ type: mysql, host: db, database: d, password: hunter2 }} }}\n    storages: {{ far: {{ type: s3, bucket: b, access_key_id: id, secret_access_key: k3y }} }}\n"
         )
     };
     let text = format!("models:\n{}{}", model("crm"), model("shop"));
@@ -93,6 +95,19 @@ storage.gobackup.io/shop-far applied
 backup.gobackup.io/shop applied
 ";
 
+/// What is said of two models that are due by the clock of their host.
+const SAID: &str = "\
+warning: models.crm.schedule: is read in UTC: gobackup used the zone of its host; set spec.schedule.timeZone
+warning: models.shop.schedule: is read in UTC: gobackup used the zone of its host; set spec.schedule.timeZone
+";
+
+/// What a run said but for that.
+fn beside(mut ran: super::Ran) -> super::Ran {
+    let lines = ran.err.lines().filter(|line| !SAID.contains(*line));
+    ran.err = lines.map(|line| format!("{line}\n")).collect();
+    ran
+}
+
 fn applied(fake: &Fake) -> Vec<(String, Value)> {
     let seen = fake.seen().into_iter().filter(|s| s.method == "PATCH");
     seen.map(|s| (s.path, s.body)).collect()
@@ -103,7 +118,10 @@ fn all_is_applied_and_again() {
     let (fake, config, path) = two();
     let ran = config.run(&["import", &path, "--apply"]).ok();
     assert_eq!(ran.out, ALL);
-    assert_eq!(ran.err, "✔ 4 secrets and 6 objects in namespace prod\n");
+    assert_eq!(
+        ran.err,
+        format!("{SAID}✔ 4 secrets and 6 objects in namespace prod\n")
+    );
     let first = applied(&fake);
     let secret = fake.get("prod", "shop-main-database").unwrap();
     // base64 of hunter2, by coreutils.
@@ -148,7 +166,7 @@ fn what_is_refused_keeps_back_what_refers_to_it_and_nothing_else() {
         422,
         status(422, "Invalid", text, "crm-far"),
     );
-    let ran = config.run(&["import", &path, "--apply"]).fails(
+    let ran = beside(config.run(&["import", &path, "--apply"])).fails(
         1,
         &format!("storage.gobackup.io/crm-far: Error from server (Invalid): {text}"),
     );
@@ -196,7 +214,7 @@ fn a_field_of_others_is_left_unless_forced() {
         status(409, "Conflict", text, ""),
     );
     let ran = config.run(&["import", &path, "--apply", "--model", "shop"]);
-    let ran = ran.fails(
+    let ran = beside(ran).fails(
         1,
         &format!("database.gobackup.io/shop-main: Error from server (Conflict): {text}"),
     );
@@ -214,7 +232,8 @@ fn a_field_of_others_is_left_unless_forced() {
 #[test]
 fn a_server_that_is_gone_is_said_once() {
     let (_, config, path) = two();
-    let ran = config.run(&["import", &path, "--apply", "--server", "http://127.0.0.1:1"]);
+    let gone = ["import", &path, "--apply", "--server", "http://127.0.0.1:1"];
+    let ran = beside(config.run(&gone));
     assert_eq!((ran.code, ran.out.as_str()), (Some(8), ""), "{ran:?}");
     assert_eq!(ran.err.lines().count(), 1, "{ran:?}");
 }
@@ -226,7 +245,7 @@ fn a_namespace_that_is_not_there_is_said_once() {
     let mut gone = status(404, "NotFound", text, "prod");
     gone["details"]["kind"] = json!("namespaces");
     fake.deny(axum::http::Method::PATCH, 404, gone);
-    let ran = config.run(&["import", &path, "--apply"]);
+    let ran = beside(config.run(&["import", &path, "--apply"]));
     assert_eq!((ran.code, ran.out.as_str()), (Some(5), ""), "{ran:?}");
     assert_eq!(
         ran.err.lines().collect::<Vec<_>>(),
@@ -235,4 +254,39 @@ fn a_namespace_that_is_not_there_is_said_once() {
             "Hint: kubectl create namespace prod, or correct -n: kubectl get namespaces",
         ]
     );
+}
+
+/// Objects that could never run are made all the same, as they can be corrected there; the status says it.
+#[test]
+fn g6_what_can_not_run_is_said_and_ends_with_1() {
+    let (fake, config, path) = two();
+    let text = "models:\n  shop:\n    schedule: { cron: '@daily' }\n    compress_with: { type: zip }\n    \
+                databases: { main: { type: mysql, host: localhost, database: d } }\n    \
+                storages: { near: { type: webdav, root: http://dav } }\n";
+    std::fs::write(&path, text).unwrap();
+    let said = "error: 1 backup can't run as it is: shop";
+    for arguments in [&["import", &path][..], &["import", &path, "--apply"]] {
+        let ran = beside(config.run(arguments));
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let lines: Vec<&str> = ran.err.lines().collect();
+        let warnings = [
+            "spec.compressWith.type: unknown compression \"zip\"",
+            "Database shop-main: spec.config.host: localhost is the backup's own pod",
+        ];
+        for (line, warning) in lines.iter().zip(warnings) {
+            assert!(
+                line.starts_with("warning: Backup shop: ") && line.contains(warning),
+                "{line}"
+            );
+        }
+        assert!(lines.contains(&said), "{lines:?}");
+        assert!(
+            lines
+                .last()
+                .unwrap()
+                .starts_with("Hint: correct what the warnings"),
+            "{lines:?}"
+        );
+    }
+    assert_eq!(applied(&fake).len(), 3);
 }

@@ -157,6 +157,7 @@ impl From<JobOptions> for PodOptions {
             decryption: _,
             verify: _,
             adopt_state: _,
+            gobackup_name: _,
         } = options;
         Self {
             image,

@@ -183,6 +183,10 @@ pub(crate) fn directory(context: &Context, path: &str) -> String {
 
 /// Key of gobackup's own state file.
 pub(crate) fn old_state(backup: &BackupSettings, path: &str, storage: &str) -> String {
+    let known = backup.plan.storages.iter().find(|s| s.name == storage);
+    let storage = known
+        .and_then(|s| s.gobackup_name.as_deref())
+        .unwrap_or(storage);
     join(
         path,
         &format!("{STATE}/{}_{storage}.json", backup.plan.model),

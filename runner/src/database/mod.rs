@@ -46,7 +46,7 @@ pub(crate) fn dump(
     let at = format!(
         "{model}/{}/{}",
         database.database_type.as_str(),
-        database.name
+        database.directory()
     );
     let job = DumpJob {
         context,

@@ -25,7 +25,7 @@ pub(crate) fn not_verified(message: String) -> Failure {
 /// A dump that was taken out of the archive.
 pub(crate) struct Kept {
     pub(crate) database_type: DatabaseType,
-    /// Name of the Database.
+    /// Name of the Database in the archive.
     pub(crate) database: String,
     /// Name of its file.
     pub(crate) base: String,
@@ -105,7 +105,8 @@ impl RestoreCheck<'_> {
 
     /// The Database of the plan that made it, if it is still there.
     pub(crate) fn database(&self) -> Option<&Database<SecretString>> {
-        self.databases.iter().find(|d| d.name == self.dump.database)
+        let mut all = self.databases.iter();
+        all.find(|d| d.directory() == self.dump.database)
     }
 
     /// The dump itself is at fault.

@@ -135,7 +135,7 @@ fn dumped(
     let at = format!(
         "{model}/{}/{}",
         type_of(database.database_type),
-        database.name
+        database.directory()
     );
     let of = |name: &str| files.get(&format!("{at}/{name}"));
     let missing = || {

@@ -76,7 +76,13 @@ fn run_in(context: &Context, backup: &BackupSettings, work: &Path) -> Result<(),
             claims.iter().for_each(Claim::renew);
         })
     };
-    let said = perform(context, &program, &home)?;
+    let mut said = perform(context, &program, &home)?;
+    // It knows a Database by the key in its settings.
+    said.database = said.database.map(|key| {
+        let mut all = backup.plan.databases.iter();
+        let known = all.find(|d| d.directory() == key);
+        known.map_or(key, |d| d.name.clone())
+    });
     context.check()?;
     let failed = (!said.ended.good()).then(|| said.failure());
     note_databases(context, backup, &said, failed.as_ref());

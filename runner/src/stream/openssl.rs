@@ -1,4 +1,4 @@
-//! Encryption that `openssl enc -d -aes-256-cbc -pbkdf2` opens, and its way back: `Salted__`, eight bytes of salt,
+//! Encryption that `openssl enc -d -aes-256-cbc -pbkdf2` opens (or without `-pbkdf2`, where that is asked), and its way back: `Salted__`, eight bytes of salt,
 //! then AES-CBC with PKCS#7 padding under key and vector from PBKDF2.
 
 use std::io::{self, Read, Write};
@@ -49,7 +49,7 @@ pub struct Options<'a> {
     pub password: &'a str,
     /// 128, 192 or 256.
     pub bits: u16,
-    /// PBKDF2 iterations.
+    /// PBKDF2 iterations; 0 means one round of the digest, as openssl does it without -pbkdf2.
     pub iterations: u32,
     /// sha1, sha256 or sha512.
     pub digest: &'a str,
@@ -67,12 +67,34 @@ pub fn derive(options: &Options<'_>) -> Vec<u8> {
         &options.salt,
         options.iterations,
     );
+    if rounds == 0 {
+        match options.digest {
+            "sha1" => one_round::<sha1::Sha1>(password, salt, &mut derived),
+            "sha512" => one_round::<sha2::Sha512>(password, salt, &mut derived),
+            _ => one_round::<sha2::Sha256>(password, salt, &mut derived),
+        }
+        return derived;
+    }
     match options.digest {
         "sha1" => pbkdf2::pbkdf2_hmac::<sha1::Sha1>(password, salt, rounds, &mut derived),
         "sha512" => pbkdf2::pbkdf2_hmac::<sha2::Sha512>(password, salt, rounds, &mut derived),
         _ => pbkdf2::pbkdf2_hmac::<sha2::Sha256>(password, salt, rounds, &mut derived),
     }
     derived
+}
+
+/// `EVP_BytesToKey` of OpenSSL with a count of 1: each block is the digest of the block before it,
+/// the password and the salt.
+fn one_round<D: sha2::Digest>(password: &[u8], salt: &[u8], derived: &mut [u8]) {
+    let mut block: Vec<u8> = vec![];
+    for part in derived.chunks_mut(<D as sha2::Digest>::output_size()) {
+        let digest = D::new()
+            .chain_update(&block)
+            .chain_update(password)
+            .chain_update(salt);
+        block = digest.finalize().to_vec();
+        part.copy_from_slice(&block[..part.len()]);
+    }
 }
 
 /// Encrypting writer.

@@ -145,6 +145,12 @@ redis-cli -p 6380 {command}; redis-cli -p 6380 shutdown nosave"
         visible(keys.filter_map(|rest| rest.split("</Key>").next()))
     }
 
+    /// Stores an object in the bucket.
+    pub fn put(&self, key: &str, content: &str) {
+        let put = format!("{CURL} -X PUT --data-binary @- http://localhost:5000/{BUCKET}/{key}");
+        self.shell("s3", &put, content).ok();
+    }
+
     /// The bytes of an object in the bucket.
     pub fn object(&self, key: &str) -> Vec<u8> {
         let get = format!("{CURL} http://localhost:5000/{BUCKET}/{key} | base64");

@@ -4,8 +4,11 @@
 
 use std::path::PathBuf;
 
+use e2e::backup_kind::SEAL;
+use e2e::servers::{BUCKET, REDIS_PASSWORD, filter, host, servers};
+use e2e::wait::unix_seconds;
 use e2e::{Namespace, cluster};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A gobackup.yml, gone with the test.
 struct File(PathBuf);
@@ -17,12 +20,15 @@ impl File {
             format!(
                 "  {name}:
     schedule: {{ cron: '0 0 29 2 *' }}
-    databases: {{ main: {{ type: mysql, host: db, password: {password} }} }}
-    storages: {{ far: {{ type: s3, bucket: b, region: eu, secret_access_key: k3y }} }}
+    databases: {{ main: {{ type: mysql, host: db, database: d, password: {password} }} }}
+    storages: {{ far: {{ type: s3, bucket: b, region: eu, access_key_id: id, secret_access_key: k3y }} }}
 "
             )
         };
-        let text = format!("models:\n{}{}", model("crm"), model("shop"));
+        Self::of(name, &format!("models:\n{}{}", model("crm"), model("shop")))
+    }
+
+    fn of(name: &str, text: &str) -> Self {
         let path = std::env::temp_dir().join(format!("{name}-{}.yml", std::process::id()));
         std::fs::write(&path, text).unwrap();
         Self(path)
@@ -109,4 +115,75 @@ fn what_others_have_set_is_left_to_them_and_named() {
     assert_eq!(secret(), "dGhlaXJz", "theirs");
     file.import(&ns, &["--force-conflicts"]).ok();
     assert_eq!((objects(&ns).len(), secret()), (10, "aHVudGVyMg==".into()));
+}
+
+/// What a gobackup began goes on: its names in the archive, the command that opens it, its own list under `keep`.
+#[test]
+fn g6_a_run_after_the_import_goes_on_where_gobackup_left_off() {
+    let servers = servers();
+    servers.redis("set hello 'wörld'");
+    let path = format!("imported/{}", unix_seconds());
+    let (cache, s3) = (host("redis"), host("s3"));
+    let seal = SEAL.replace('$', "${DOLLAR}");
+    let redis = REDIS_PASSWORD.replace('$', "${DOLLAR}");
+    let text = format!(
+        "models:
+  my_app:
+    schedule: {{ cron: '0 0 29 2 *' }}
+    compress_with: {{ type: tgz }}
+    encrypt_with: {{ type: openssl, password: '{seal}', args: -md sha256 }}
+    databases:
+      my_cache: {{ type: redis, mode: sync, host: {cache}, password: '{redis}' }}
+    storages:
+      store_1:
+        type: s3
+        keep: 2
+        bucket: {BUCKET}
+        path: {path}
+        endpoint: http://{s3}:5000
+        access_key_id: AKIDEXAMPLE
+        secret_access_key: S3cr3t-marker-of-the-store
+"
+    );
+    let old = [
+        "2024.01.01.00.00.00.tar.gz.enc",
+        "2024.01.02.00.00.00.tar.gz.enc",
+    ];
+    for name in old {
+        servers.put(&format!("{path}/{name}"), "old");
+    }
+    let list = json!([
+        {"file_key": old[0], "created_at": "2024-01-01T00:00:00Z"},
+        {"file_key": old[1], "created_at": "2024-01-02T00:00:00Z"},
+    ]);
+    servers.put(
+        &format!("{path}/.gobackup-state/my_app_store_1.json"),
+        &list.to_string(),
+    );
+    let ns = cluster().restricted_namespace("e2e-import-run");
+    let file = File::of("e2e-import-run", &text);
+    let variables = File::of("e2e-import-run-env", "DOLLAR=$\n");
+    let env = variables.0.to_str().unwrap();
+    file.import(&ns, &["--adopt-state", "--env-file", env]).ok();
+    ns.backup(&["run-now", "backup/my-app", "--wait", "--timeout", "3m"])
+        .ok();
+    let run = ns.get(&["backups.gobackup.io", "my-app"]).unwrap()["status"]["runs"][0].clone();
+    assert_eq!(run["result"], "Succeeded", "{run}");
+    let key = run["artefacts"][0]["key"].as_str().unwrap();
+    assert_eq!(
+        servers.objects(&path),
+        [format!("{path}/{}", old[1]), key.to_owned()],
+        "keep: 2, with gobackup's own"
+    );
+    let pass = format!("pass:{SEAL}");
+    let tar = filter(
+        "openssl",
+        &["enc", "-d", "-aes-256-cbc", "-md", "sha256", "-pass", &pass],
+        &servers.object(key),
+    );
+    let dump = filter("tar", &["-xzO", "my_app/redis/my_cache/dump.rdb"], &tar);
+    assert_eq!(
+        servers.redis_of(&dump, "get hello"),
+        servers.redis("get hello")
+    );
 }

@@ -72,7 +72,7 @@ impl Config<'_> {
     pub(crate) fn render(&self) -> Result<String, Failure> {
         let (mut databases, mut storages) = (Map::new(), Map::new());
         for database in &self.plan.databases {
-            databases.insert(database.name.clone(), self.database(database)?);
+            databases.insert(database.directory().to_owned(), self.database(database)?);
         }
         for storage in &self.plan.storages {
             storages.insert(storage.name.clone(), self.storage(storage));
