@@ -101,6 +101,10 @@ pub fn mariadb_11(options: &[&str]) -> MariaDb {
             "--character-sets-dir={}",
             usr.join("share/mysql/charsets").display()
         ))
+        .arg(format!(
+            "--plugin-dir={}",
+            usr.join("lib/mysql/plugin").display()
+        ))
         .args(["--innodb-log-file-size=64M"])
         .args(user());
     MariaDb::serve(command, dir, free_port(), usr.join("bin/mariadb"), options)

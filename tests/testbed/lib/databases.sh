@@ -2,16 +2,19 @@
 # Database servers and clients that the host's own Debian does not have, taken from the packages of another suite with
 # all that they link to, and made to run where they lie: nothing is installed, no root is needed.
 
-# The suite that has it, and its packages.
+# The suite that has it, and its packages; of one with a + only what is in it, without what it needs.
 database_packages() { # name
   case $1 in
     mysql) echo sid mysql-server-core mysql-client-core ;;
-    mariadb-11) echo trixie mariadb-server-core mariadb-client ;;
+    mariadb-11) echo trixie mariadb-server-core mariadb-client +mariadb-server ;;
     *) die "no such database: $1; one of mysql mariadb-11" ;;
   esac
 }
 
-database_dir() { echo "$CACHE/databases/$1-$(uname -m)"; } # name
+# Other packages are another directory.
+database_dir() { # name
+  echo "$CACHE/databases/$1-$(uname -m)-$(database_packages "$1" | sha256sum | cut -c1-8)"
+}
 
 # find_database NAME: makes it once.
 find_database() {
@@ -22,7 +25,10 @@ find_database() {
 }
 
 take_packages() { # suite package... directory
-  local suite=$1 directory=${*: -1} packages=("${@:2:$#-2}") apt mirror file log=$CACHE/apt.log
+  local suite=$1 directory=${*: -1} apt mirror file log=$CACHE/apt.log package packages=() alone=()
+  for package in "${@:2:$#-2}"; do
+    case $package in +*) alone+=("${package#+}") ;; *) packages+=("$package") ;; esac
+  done
   need_packages dpkg-deb:dpkg patchelf:patchelf /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring
   command -v apt-get >/dev/null || die "missing, and there is no apt-get to take it: ${packages[*]}"
   say "taking ${packages[*]} from Debian $suite (once; kept in $CACHE/databases)"
@@ -34,7 +40,8 @@ take_packages() { # suite package... directory
   printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s main\n' "$mirror" "$suite" >"$apt/sources.list"
   {
     suite_apt "$apt" update -qq &&
-      suite_apt "$apt" install -qq -y --download-only --no-install-recommends "${packages[@]}"
+      suite_apt "$apt" install -qq -y --download-only --no-install-recommends "${packages[@]}" &&
+      { [ ${#alone[@]} -eq 0 ] || (cd "$apt/archives" && suite_apt "$apt" download -qq "${alone[@]}"); }
   } >"$log" 2>&1 </dev/null || {
     tail -n 20 "$log" >&2
     die "could not download ${packages[*]}; all of it: $log"
