@@ -13,12 +13,12 @@ use crds::parts::CompressionType;
 use crds::report::{Reason, exit};
 use sha2::{Digest, Sha256};
 
-use crate::artefact::Verdicts;
 use crate::backup;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::mysql_backup::artefacts;
 use crate::mysql_backup::manifest::Manifest;
+use crate::mysql_backup::stored::StoredDumps;
 use crate::settings::options::Wanted;
 use crate::stream::checksum::{Open, Stored, hex};
 
@@ -159,19 +159,14 @@ fn artefact(context: &Context, send: &Wanted, out: &mut impl Write) -> Result<()
 
 /// The dump of a MysqlBackup.
 fn dump<'a>(context: &'a Context, send: &Wanted) -> Result<(Header, Open<'a>), Failure> {
-    let store = context.open_store()?;
-    let manifest = artefacts::choose(context, store.as_ref(), &send.choice, Verdicts::Heed)?;
+    let place = StoredDumps::open(context)?;
+    let manifest = place.choose(&send.choice)?;
     let (header, raw) = (header(&manifest, send), send.raw);
     let open: Open<'a> = Box::new(move || {
         if !raw {
-            return artefacts::open(context, store.as_ref(), &manifest);
+            return artefacts::open(context, place.store.as_ref(), &manifest);
         }
-        store.open(&manifest.key)?.ok_or_else(|| {
-            Failure::new(
-                Reason::ArtefactNotFound,
-                format!("{} is gone from the store", manifest.key),
-            )
-        })
+        artefacts::stored(place.store.as_ref(), &manifest)
     });
     Ok((header, open))
 }

@@ -8,12 +8,14 @@ use crds::report::{Reason, exit};
 use crds::request::Action;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::artefact;
 use crate::backup;
 use crate::cancel::Cause;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::gobackup;
 use crate::mysql_backup;
+use crate::mysql_backup::stored::StoredDumps;
 use crate::notify::outcome;
 
 /// A client has so long between SIGTERM and SIGKILL.
@@ -130,10 +132,11 @@ fn act(context: &Context) -> Result<(), Failure> {
                 return mysql_backup::restore::run(context);
             }
             match action {
-                Action::Verify => mysql_backup::actions::verify(context),
-                Action::Prune => mysql_backup::actions::prune(context),
                 Action::Probe => mysql_backup::actions::probe(context),
-                Action::List => mysql_backup::actions::list(context),
+                Action::Verify | Action::Prune | Action::List => {
+                    let place = StoredDumps::open(context)?;
+                    artefact::on_places(context, "artefacts", &[place], vec![])
+                }
                 Action::Backup => mysql_backup::backup::run(context),
                 Action::Restore | Action::Notify => Err(Failure::settings(
                     "the options of the action are missing: use runner and operator of the same version",

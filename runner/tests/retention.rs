@@ -835,7 +835,11 @@ fn r3_memory_and_requests_do_not_grow_with_the_tables_of_what_is_stored() {
         "{asked:?}"
     );
     assert_eq!((done.report.pruned, store.dumps()), (Some(1), count));
-    // An index that is broken, or of somebody's making, is made anew.
+    // An index that is broken, or of somebody's making, is made anew; what was pruned before is forgotten.
+    let content = |text: &[u8]| {
+        let json = text.splitn(2, |b| *b == b'\n').nth(1).unwrap();
+        serde_json::from_slice::<Value>(json).unwrap()
+    };
     let index = format!("pre/fix/{DIRECTORY}/.facts");
     let text = store.objects.lock().unwrap()[&index].clone();
     let mut broken = text.to_vec();
@@ -847,7 +851,24 @@ fn r3_memory_and_requests_do_not_grow_with_the_tables_of_what_is_stored() {
         drop(objects);
         let (_, asked) = run(count);
         assert_eq!(of(&asked, "GET pre/", ".json"), count);
-        assert_eq!(store.objects.lock().unwrap()[&index], text);
+        let (anew, before) = (
+            content(&store.objects.lock().unwrap()[&index]),
+            content(&text),
+        );
+        let keys = |of: &Value| {
+            of["artefacts"]
+                .as_object()
+                .unwrap()
+                .keys()
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(keys(&anew), keys(&before));
+        assert!(anew["artefacts"] == before["artefacts"]);
+        assert_eq!(
+            (before["pruned"].as_object().unwrap().len(), &anew["pruned"]),
+            (1, &Value::Null)
+        );
     }
     // What another made of a manifest meanwhile is seen before its artefact is removed.
     let oldest = hour(1);

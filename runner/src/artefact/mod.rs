@@ -1,21 +1,125 @@
 //! What is done with artefacts of every kind: one is chosen, all are listed, one is verified, and the
 //! place for them is probed.
 
+mod actions;
+mod choose;
+
 use chrono::{DateTime, Utc};
-use crds::report::{Reason, exit};
-use crds::run::{Artefact, Verification};
+use crds::parts::Retention;
+use crds::report::Reason;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::Reporter;
-use crate::retention::{Facts, Owner, note, refutes};
+use crate::retention::{Candidates, Content, Facts, Owner, Pruned, Records, Vouched, moment};
 use crate::settings::options::Choice;
 use crate::store::{Store, holds};
+
+pub use actions::{after_run, on_places, tell_unreachable};
+pub use choose::{Meant, choose};
+
+/// What an object keeps in one place, its destination or one of several storages, and what each kind does
+/// in its own way.
+pub trait Artefacts {
+    /// One of them, with all that its manifest or record says.
+    type Artefact;
+
+    /// The run.
+    fn context(&self) -> &Context;
+
+    /// The place, open.
+    fn store(&self) -> &dyn Store;
+
+    /// Name of the storage, where there may be several.
+    fn storage(&self) -> Option<&str>;
+
+    /// What vouches for them.
+    fn records(&self) -> Records;
+
+    /// Those there that no run of this object made, and that are taken by their key alone.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn others(&self) -> Result<Vec<KnownArtefact>, Failure> {
+        Ok(vec![])
+    }
+
+    /// One that is named by its key and is not of this object.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn by_key(&self, key: &str) -> Result<Option<KnownArtefact>, Failure> {
+        let others = self.others()?.into_iter();
+        Ok(others.into_iter().find(|other| other.facts.key == key))
+    }
+
+    /// Reads what vouches for one; `None` if that is gone.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn read(&self, known: &KnownArtefact) -> Result<Option<Self::Artefact>, Failure>;
+
+    /// What a list says of it.
+    fn details(&self, artefact: &Self::Artefact) -> Listed;
+
+    /// Compares the stored bytes, and what is in them as far as it can be opened; says what was compared.
+    ///
+    /// # Errors
+    /// They differ, are gone, or can't be read.
+    fn check(&self, artefact: &Self::Artefact) -> Result<String, Failure>;
+
+    /// Restores it into scratch servers and compares; says what was compared.
+    ///
+    /// # Errors
+    /// It does not load or differs, or can't be restored here.
+    fn restore(&self, artefact: &Self::Artefact) -> Result<String, Failure>;
+
+    /// Which of them stay; `None` if no run removes any.
+    fn rules(&self) -> Option<Retention>;
+
+    /// Those that retention may decide over.
+    fn candidates(&self) -> Box<dyn Candidates + '_>;
+
+    /// Removes what else the object left there, once all artefacts are gone.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn forget(&self) -> Result<(), Failure>;
+}
+
+/// What a list says of an artefact beside the facts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// `age`, `openssl`, or empty.
+    pub encryption: String,
+    /// Why its run was started.
+    pub trigger: Option<String>,
+    /// Tables in the dump.
+    pub tables: Option<u64>,
+    /// Rows in the dump.
+    pub rows: Option<u64>,
+    /// Files in the archive.
+    pub files: Option<u64>,
+}
+
+/// Who made an artefact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// A run of this object.
+    #[default]
+    Own,
+    /// A run of an object of this name that was deleted since.
+    Former,
+    /// gobackup, whose own list names it.
+    Gobackup,
+    /// Somebody: it has the form of gobackup's archives, and no record.
+    Unrecorded,
+}
 
 /// An artefact that may be meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownArtefact {
-    /// Key of its manifest or record.
+    /// Key of its manifest or record, where it has one.
     pub manifest: String,
     /// What that says.
     pub facts: Facts,
@@ -23,6 +127,50 @@ pub struct KnownArtefact {
     pub owner: Owner,
     /// A verification of these bytes failed.
     pub failed: bool,
+    /// What is at its keys.
+    pub content: Content,
+    /// Who made it.
+    pub origin: Origin,
+}
+
+/// Artefacts that `records` of a place vouch for and that may be those of the run's object, oldest first,
+/// and which were pruned.
+///
+/// # Errors
+/// The store refuses.
+pub fn known(
+    context: &Context,
+    store: &dyn Store,
+    records: Records,
+    origin: Origin,
+) -> Result<(Vec<KnownArtefact>, Pruned), Failure> {
+    let mut vouched = Vouched::open(store, records)?;
+    let mut found = vec![];
+    for one in vouched.all(&context.settings.identity)? {
+        let facts = one.known.facts;
+        found.push(KnownArtefact {
+            failed: vouched.has_failed(&one.at, &facts.stored_sha256)?,
+            manifest: one.at,
+            facts,
+            owner: one.owner,
+            content: one.content,
+            origin,
+        });
+    }
+    let now = context.clock.now();
+    found.sort_by_cached_key(|known| {
+        let f = &known.facts;
+        let time = moment(f.slot.as_deref(), &f.started_at, now);
+        (time, f.key.clone())
+    });
+    Ok((found, vouched.pruned().clone()))
+}
+
+impl KnownArtefact {
+    /// True if nothing is known against it.
+    fn is_sound(&self) -> bool {
+        !self.failed && self.content == Content::Whole
+    }
 }
 
 /// What a failed verification counts for where nothing names the artefact.
@@ -35,7 +183,7 @@ pub enum Verdicts {
 }
 
 /// A choice, understood.
-pub struct Meant<'a> {
+pub struct Wanted<'a> {
     choice: &'a Choice,
     at: Option<DateTime<Utc>>,
 }
@@ -45,11 +193,11 @@ pub struct Meant<'a> {
 pub struct Chosen<'a> {
     /// It.
     pub stored: &'a KnownArtefact,
-    /// Newer ones that failed a verification, newest first.
+    /// Newer ones that failed a verification, or are not there as they were stored, newest first.
     pub passed_over: Vec<&'a KnownArtefact>,
 }
 
-impl<'a> Meant<'a> {
+impl<'a> Wanted<'a> {
     /// Understands a choice.
     ///
     /// # Errors
@@ -80,7 +228,7 @@ impl<'a> Meant<'a> {
         let first = if named || verdicts == Verdicts::Ignore {
             0
         } else {
-            fitting.iter().position(|s| !s.failed).unwrap_or(0)
+            fitting.iter().position(|s| s.is_sound()).unwrap_or(0)
         };
         let stored = fitting.get(first).copied()?;
         fitting.truncate(first);
@@ -95,8 +243,13 @@ impl Chosen<'_> {
     /// Says which newer ones were passed over, each with `place` before it.
     pub fn tell(&self, reporter: &Reporter, place: &str) {
         for stored in &self.passed_over {
+            let why = match stored.content {
+                Content::Whole => "a verification of it failed",
+                Content::Other => "it is not there with the length on record",
+                Content::Gone => "it is not there any more",
+            };
             reporter.warn(&format!(
-                "{place}{} is newer and was passed over, because a verification of it failed: name it by its key or run to take it all the same",
+                "{place}{} is newer and was passed over, because {why}: name it by its key or run to take it all the same",
                 stored.facts.key
             ));
         }
@@ -115,80 +268,16 @@ fn instant(text: &str) -> Result<DateTime<Utc>, Failure> {
         .ok_or_else(|| Failure::settings(format!("at: {text:?} is not an RFC 3339 time")))
 }
 
-/// Bytes of all of them.
-pub fn bytes<'a>(artefacts: impl IntoIterator<Item = &'a Artefact>) -> i64 {
-    let sizes = artefacts.into_iter().map(|a| a.size);
-    sizes.fold(0, i64::saturating_add)
-}
-
-/// The report of a List.
-pub fn report_listed(context: &Context, artefacts: Vec<Artefact>, message: String) {
-    let stored = bytes(&artefacts);
-    context.reporter.update(|r| {
-        r.message = message;
-        r.artefacts = artefacts;
-        r.stored_bytes = Some(stored);
-    });
-}
-
-/// The mode of a verification in words.
-pub fn mode(restore: bool) -> &'static str {
-    if restore { "Restore" } else { "Checksum" }
-}
-
-/// Keeps the outcome of a verification beside an artefact of this key and SHA-256; `beside` is the key
-/// of what vouches for it, without its ending. What could not be compared has no outcome.
-pub fn keep(
-    context: &Context,
-    store: &dyn Store,
-    beside: &str,
-    of: (&str, &str),
-    mode: &str,
-    outcome: Result<(), &Failure>,
-) {
-    let passed = match outcome {
-        Ok(()) => true,
-        Err(e) if refutes(e) => false,
-        Err(_) => return,
-    };
-    note(context, store, beside, of, mode, passed);
-}
-
-/// The report of a Verify: what was compared, or why it failed. With `differs` something was compared
-/// and differs; else a failure proves nothing, as that of a store that is away, and is none of a
-/// verification.
-///
-/// # Errors
-/// The outcome's.
-pub fn report_verified(
-    context: &Context,
-    restore: bool,
-    outcome: Result<String, Failure>,
-    differs: bool,
-) -> Result<(), Failure> {
-    let message = match &outcome {
-        Ok(message) => message.clone(),
-        Err(e) => context.scrub.clean(&e.message),
-    };
-    if outcome.is_ok() || differs {
-        let verification = Verification {
-            mode: mode(restore).to_owned(),
-            passed: outcome.is_ok(),
-            time: crds::time::to_k8s(context.clock.now()),
-            message: message.clone(),
-        };
-        context
-            .reporter
-            .update(|r| r.verification = Some(verification));
+/// A failure with the storage it is of, where there may be several.
+pub fn on_storage(storage: Option<&str>, failure: Failure) -> Failure {
+    let prefix = storage.map(|name| format!("Storage {name}: "));
+    match prefix.filter(|prefix| !failure.message.starts_with(prefix)) {
+        Some(prefix) => Failure {
+            message: format!("{prefix}{}", failure.message),
+            ..failure
+        },
+        None => failure,
     }
-    outcome?;
-    context.reporter.update(|r| r.message = message);
-    Ok(())
-}
-
-/// True if something was compared and differs.
-pub fn differs(failure: &Failure) -> bool {
-    failure.exit_code == exit::VERIFICATION
 }
 
 /// Writes, reads and removes a small object in `directory`.
@@ -233,6 +322,8 @@ mod tests {
             },
             owner,
             failed,
+            content: Content::Whole,
+            origin: Origin::Own,
         }
     }
 
@@ -290,7 +381,7 @@ mod tests {
             ),
             (choice(None, Some("run-x"), None), Verdicts::Heed, None, &[]),
         ] {
-            let chosen = Meant::new(&choice).unwrap().among(&all, verdicts);
+            let chosen = Wanted::new(&choice).unwrap().among(&all, verdicts);
             let found = chosen.as_ref().map(|c| c.stored.facts.key.as_str());
             let over: Vec<&str> = chosen
                 .iter()
@@ -299,12 +390,32 @@ mod tests {
                 .collect();
             assert_eq!((found, &over[..]), (expected, passed_over), "{choice:?}");
         }
+        let mut lost = [stored("a", 1, This, false), stored("b", 2, This, false)];
+        for content in [Content::Gone, Content::Other] {
+            lost[1].content = content;
+            let wanted = Wanted::new(&newest).unwrap();
+            let key = |verdicts| {
+                wanted
+                    .among(&lost, verdicts)
+                    .unwrap()
+                    .stored
+                    .facts
+                    .key
+                    .clone()
+            };
+            assert_eq!(key(Verdicts::Heed), "a");
+            assert_eq!(
+                key(Verdicts::Ignore),
+                "b",
+                "the newest is what a verification is of"
+            );
+        }
         // Where all have failed, the newest says so by itself.
         let bad = [stored("a", 1, This, true), stored("b", 2, This, true)];
-        let chosen = Meant::new(&newest).unwrap().among(&bad, Verdicts::Heed);
+        let chosen = Wanted::new(&newest).unwrap().among(&bad, Verdicts::Heed);
         let chosen = chosen.unwrap();
         assert_eq!(chosen.stored.facts.key, "b");
         assert_eq!(chosen.passed_over.len(), 0);
-        assert!(Meant::new(&at("yesterday")).is_err());
+        assert!(Wanted::new(&at("yesterday")).is_err());
     }
 }

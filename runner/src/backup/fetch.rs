@@ -8,16 +8,18 @@ use crds::download::Header;
 use crds::report::{Reason, exit};
 use sha2::{Digest, Sha256};
 
-use crate::artefact::{Verdicts, tell_failed};
+use crate::artefact::{self, Verdicts};
 use crate::backup::found::{self, Found};
 use crate::backup::open::{self, Closed};
+use crate::backup::record::FileRecord;
 use crate::backup::storages;
+use crate::backup::target::StoredArchives;
 use crate::context::Context;
 use crate::database::restore::damaged;
 use crate::failure::Failure;
 use crate::settings::options::{Choice, Wanted};
 use crate::settings::plan::BackupSettings;
-use crate::stream::checksum::{Open, Stored, hex};
+use crate::stream::checksum::{self, Open, Stored, hex};
 use crate::stream::measured::Measured;
 
 /// A reader on the way of whom nothing comes may be cut off: it hears of us so often.
@@ -34,41 +36,65 @@ pub(crate) fn choose(
     choice: &Choice,
 ) -> Result<Found, Failure> {
     context.settings.check()?;
-    let (targets, mut lost) = storages::reach(context, backup)?;
-    let mut best: Option<Found> = None;
-    let mut absent = None;
-    for target in &targets {
-        match found::choose(
-            context,
-            std::slice::from_ref(target),
-            choice,
-            Verdicts::Heed,
-        ) {
-            Ok(found) => {
-                // One that failed on this storage may be whole on another.
-                let rank = |f: &Found| (!f.failed, f.record.started_at.clone());
-                let newer = |f: &Found| best.as_ref().is_none_or(|b| rank(f) > rank(b));
-                best = found.into_iter().find(newer).or(best);
-            }
-            Err(e) if e.reason == Reason::ArtefactNotFound => {
-                absent.get_or_insert(e);
-            }
-            Err(e) => lost.push(Failure {
-                message: format!("Storage {}: {}", target.name, e.message),
-                ..e
-            }),
-        }
-    }
-    let Some(best) = best else {
-        return Err(Failure::all(absent.into_iter().chain(lost).collect()));
+    let (targets, lost) = storages::reach(context, backup)?;
+    let places = StoredArchives::on(context, backup, targets);
+    let (meant, more) = match artefact::choose(&places, choice, Verdicts::Heed) {
+        Ok(chosen) => chosen,
+        Err(e) => return Err(Failure::all([vec![e], lost].concat())),
     };
-    for e in lost {
+    for e in lost.iter().chain(&more) {
         context.reporter.warn(&e.message);
     }
-    if best.failed {
-        tell_failed(&context.reporter, &best.record.key);
+    let mut meant = meant.into_iter();
+    let mut found = meant
+        .next()
+        .map(|m| m.artefact)
+        .ok_or_else(|| Failure::settings("there is no storage"))?;
+    if found.record.is_measured() {
+        context.reporter.warn(&format!(
+            "no record says what was stored as {}: that it is whole shows its format alone",
+            found.record.key
+        ));
+        let stored = checksum::measure(found::whole_reader(&found)?);
+        let stored = stored.map_err(|e| damaged(&found.record.key, e))?;
+        found.record.stored_bytes = stored.bytes;
+        found.record.stored_sha256 = stored.sha256;
     }
-    Ok(best)
+    Ok(found)
+}
+
+/// Reads which files are in an archive of which no record says it.
+///
+/// # Errors
+/// The key is missing or wrong, no library reads the codec, or the archive is gone or damaged.
+pub(crate) fn measure_files(
+    context: &Context,
+    backup: &BackupSettings,
+    found: &mut Found,
+) -> Result<(), Failure> {
+    if !found.record.is_measured() {
+        return Ok(());
+    }
+    let key = found.record.key.clone();
+    let broken = |e| damaged(&key, e);
+    let mut archive = tar::Archive::new(open(context, backup, found)?);
+    let mut files = vec![];
+    for entry in archive.entries().map_err(broken)? {
+        context.check()?;
+        let mut entry = entry.map_err(broken)?;
+        if entry.header().entry_type().is_file() {
+            let path = entry.path().map_err(broken)?.display().to_string();
+            let measured = checksum::measure(&mut entry).map_err(broken)?;
+            files.push(FileRecord {
+                path: path.strip_prefix("./").unwrap_or(&path).to_owned(),
+                bytes: measured.bytes,
+                sha256: measured.sha256,
+                ..FileRecord::default()
+            });
+        }
+    }
+    found.record.files = files;
+    Ok(())
 }
 
 /// What a download sends, and how to begin.

@@ -10,6 +10,7 @@ pub(crate) mod fetch;
 pub(crate) mod found;
 pub mod hooks;
 pub(crate) mod open;
+pub(crate) mod others;
 pub mod record;
 pub(crate) mod restore;
 pub mod restore_check;
@@ -28,6 +29,7 @@ use crds::request::Action;
 use crds::run::Artefact;
 use secrecy::SecretString;
 
+use crate::artefact;
 use crate::context::Context;
 use crate::database::{self, spool::Member};
 use crate::failure::Failure;
@@ -35,7 +37,7 @@ use crate::report::Ticker;
 use crate::settings::plan::BackupSettings;
 use crate::stream::filter;
 
-use target::{Delivered, Target};
+use target::{Delivered, StoredArchives, Target};
 
 /// Does what is asked of the Backup. What was learned on the way stands in the report.
 ///
@@ -47,10 +49,13 @@ pub fn act(context: &Context, backup: &BackupSettings) -> Result<(), Failure> {
     }
     match context.settings.action {
         Action::Backup => in_work_directory(context, backup, |work| run(context, backup, work)),
-        Action::Verify => actions::verify(context, backup),
-        Action::Prune => actions::prune(context, backup),
         Action::Probe => actions::probe(context, backup),
-        Action::List => actions::list(context, backup),
+        Action::Verify | Action::Prune | Action::List => {
+            context.settings.check()?;
+            let (targets, lost) = storages::open(context, backup)?;
+            let places = StoredArchives::on(context, backup, targets);
+            artefact::on_places(context, "archives", &places, lost)
+        }
         Action::Cancel | Action::Restore | Action::Notify => Err(Failure::settings(
             "this action is none of a Backup's runs: use runner and operator of the same version",
         )),
@@ -180,7 +185,7 @@ fn store(
             size: i64::try_from(stored.bytes).unwrap_or(i64::MAX),
             sha256: stored.sha256.clone(),
             read_back: d.read_back,
-            storage: Some(d.name.clone()),
+            storage: Some(d.target.name.clone()),
         })
         .collect();
     let total = artefacts

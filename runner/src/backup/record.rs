@@ -14,16 +14,18 @@ use crate::database::contents::Contents;
 use crate::database::server_identity::ServerIdentity;
 use crate::database::spool::Member;
 use crate::failure::Failure;
-use crate::retention::dump_sizes;
+use crate::retention::{Records, dump_sizes};
 use crate::settings::plan::BackupSettings;
 use crate::store::leftovers::Place;
 use crate::store::{self, Note, Store};
 use crate::stream::checksum::{self, Stored};
 
 /// Directory of state below a storage's path, as gobackup names it.
-const STATE: &str = ".gobackup-state";
+pub(crate) const STATE: &str = ".gobackup-state";
 /// gobackup's timestamp.
-const FORMAT: &str = "%Y.%m.%d.%H.%M.%S";
+pub(crate) const FORMAT: &str = "%Y.%m.%d.%H.%M.%S";
+/// Bytes of it.
+pub(crate) const DATED: usize = 19;
 /// Schema of a record.
 pub(crate) const SCHEMA: &str = "batch.isekiro.com/archive/v1";
 /// So many of the newest records are looked at for one of the same run.
@@ -83,6 +85,11 @@ pub(crate) struct PartRecord {
 }
 
 impl Record {
+    /// True if nothing was said of the archive when it was stored: what stands here was read from it since.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.schema.is_empty()
+    }
+
     /// Keys of the objects that make the archive, in order.
     pub(crate) fn keys(&self) -> Vec<String> {
         if self.parts.is_empty() {
@@ -179,6 +186,36 @@ pub(crate) fn directory(context: &Context, path: &str) -> String {
     let o = &context.settings.identity.object;
     let uid = crds::names::short_hash(&[&o.uid], 8);
     join(path, &format!("{STATE}/{}.{}.{uid}", o.namespace, o.name))
+}
+
+/// True if this may be the name of a directory of records of a Backup of the run's name.
+pub(crate) fn is_of_name(context: &Context, name: &str) -> bool {
+    let o = &context.settings.identity.object;
+    let uid = name.strip_prefix(&format!("{}.{}.", o.namespace, o.name));
+    uid.is_some_and(|uid| uid.len() == 8 && !uid.contains('.'))
+}
+
+/// The records in such a directory.
+pub(crate) fn records(directory: String) -> Records {
+    Records {
+        directory,
+        schema: SCHEMA,
+        fits: |at, facts| {
+            let name = facts.key.rsplit('/').next().unwrap_or_default();
+            at.rsplit('/').next() == Some(&format!("{name}.json"))
+        },
+        // One says it only where it was not.
+        read_back: true,
+    }
+}
+
+/// The whole record at this key.
+///
+/// # Errors
+/// The store refuses.
+pub(crate) fn whole(store: &dyn Store, at: &str) -> Result<Option<Record>, Failure> {
+    let record = read::<Record>(store, at)?;
+    Ok(record.filter(|r| r.schema == SCHEMA && !r.key.is_empty()))
 }
 
 /// Key of gobackup's own state file.
@@ -433,7 +470,7 @@ fn is_gone(store: &dyn Store, key: &str) -> Result<bool, Failure> {
 }
 
 /// True if the name begins as gobackup dates its archives: `2025.01.15.10.30.00`.
-fn is_dated(name: &str) -> bool {
+pub(crate) fn is_dated(name: &str) -> bool {
     const FORM: &[u8] = b"dddd.dd.dd.dd.dd.dd";
     let form = |(f, c): (&u8, &u8)| match f {
         b'd' => c.is_ascii_digit(),

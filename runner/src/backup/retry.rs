@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crds::run::Artefact;
 
+use crate::artefact::{Origin, known};
 use crate::backup::found::Found;
 use crate::backup::record::{self, PartRecord, Record};
 use crate::backup::target::{Delivered, Target};
@@ -38,14 +39,7 @@ pub(crate) fn find(context: &Context, targets: Vec<Target>) -> Result<Before, Ve
     for target in targets {
         // A storage that can't be looked into is met again when something is to be stored there.
         match on(context, &target).ok().flatten() {
-            Some(record) => found.push(Found {
-                on: Delivered {
-                    read_back: !record.not_read_back,
-                    ..target.holds(&record.key)
-                },
-                record,
-                failed: false,
-            }),
+            Some(record) => found.push(Found { on: target, record }),
             None => lacking.push(target),
         }
     }
@@ -59,11 +53,12 @@ pub(crate) fn find(context: &Context, targets: Vec<Target>) -> Result<Before, Ve
 fn on(context: &Context, target: &Target) -> Result<Option<Record>, Failure> {
     let store = target.store.as_ref();
     let run = &context.settings.identity.run;
-    for available in retention::list(context, store, &target.path)? {
+    let records = record::records(record::directory(context, &target.path));
+    for available in known(context, store, records, Origin::Own)?.0 {
         if available.facts.run != *run {
             continue;
         }
-        let Some(record) = retention::record(store, &available.manifest)? else {
+        let Some(record) = record::whole(store, &available.manifest)? else {
             continue;
         };
         if record::is_whole(store, &record)? {
@@ -110,8 +105,9 @@ pub(crate) fn complete(
                 .and_then(|()| copy(context, backup, source, &target));
             match copied {
                 Ok((key, read_back)) => delivered.push(Delivered {
+                    target,
+                    key,
                     read_back,
-                    ..target.holds(&key)
                 }),
                 Err(e) => failures.push(Failure {
                     message: format!("Storage {name}: {}", e.message),
@@ -119,9 +115,13 @@ pub(crate) fn complete(
                 }),
             }
         }
-        report(context, &source.record, &found, &delivered);
+        delivered.extend(found.iter().map(|f| Delivered {
+            target: f.on.clone(),
+            key: f.record.key.clone(),
+            read_back: !f.record.not_read_back,
+        }));
+        report(context, &source.record, &delivered);
     }
-    delivered.extend(found.into_iter().map(|f| f.on));
     retention::after_run(context, backup, delivered);
     if failures.is_empty() {
         return Ok(());
@@ -129,16 +129,16 @@ pub(crate) fn complete(
     Err(Failure::all(failures))
 }
 
-fn report(context: &Context, record: &Record, found: &[Found], copied: &[Delivered]) {
+fn report(context: &Context, record: &Record, delivered: &[Delivered]) {
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    let places = found.iter().map(|f| &f.on).chain(copied);
-    let artefacts: Vec<Artefact> = places
+    let artefacts: Vec<Artefact> = delivered
+        .iter()
         .map(|d| Artefact {
             key: d.key.clone(),
             size: number(record.stored_bytes),
             sha256: record.stored_sha256.clone(),
             read_back: d.read_back,
-            storage: Some(d.name.clone()),
+            storage: Some(d.target.name.clone()),
         })
         .collect();
     let raw = record

@@ -5,6 +5,7 @@ use crds::report::EndpointKind;
 use crds::request::Action;
 use secrecy::SecretString;
 
+use crate::artefact::{on_storage, tell_unreachable};
 use crate::backup::record::Archives;
 use crate::backup::target::Target;
 use crate::context::Context;
@@ -51,18 +52,14 @@ fn each(
         );
         match opened {
             Ok(target) => targets.push(target),
-            Err(e) => lost.push(e),
+            Err(e) => {
+                tell_unreachable(context, Some(&storage.name), &e);
+                lost.push(e);
+            }
         }
     }
     if targets.is_empty() {
         return Err(Failure::all(lost));
-    }
-    for failure in &lost {
-        tracing::error!(
-            reason = failure.reason.as_str(),
-            "{}",
-            context.scrub.clean(&failure.message)
-        );
     }
     Ok((targets, lost))
 }
@@ -77,7 +74,7 @@ pub(crate) fn one(context: &Context, storage: &Storage<SecretString>) -> Result<
     if !matches!(context.settings.action, Action::Backup | Action::Prune) {
         return Ok(target);
     }
-    clean(context, &target, false).map_err(|e| named(storage, e))?;
+    clean(context, &target, false).map_err(|e| on_storage(Some(&storage.name), e))?;
     Ok(target)
 }
 
@@ -108,16 +105,9 @@ pub(crate) fn clean(context: &Context, target: &Target, all: bool) -> Result<u64
     Ok(removed.count())
 }
 
-fn named(storage: &Storage<SecretString>, e: Failure) -> Failure {
-    Failure {
-        message: format!("Storage {}: {}", storage.name, e.message),
-        ..e
-    }
-}
-
 fn target(context: &Context, storage: &Storage<SecretString>) -> Result<Target, Failure> {
-    let (store, path) =
-        connect(storage, context.attempt(), &context.reporter).map_err(|e| named(storage, e))?;
+    let (store, path) = connect(storage, context.attempt(), &context.reporter)
+        .map_err(|e| on_storage(Some(&storage.name), e))?;
     Ok(Target {
         name: storage.name.clone(),
         keep: storage.keep,

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use crate::context::Context;
+use crate::settings::plan::BackupSettings;
 use crate::store::Store;
 
 /// An open storage.
+#[derive(Clone)]
 pub(crate) struct Target {
     /// Name of the Storage.
     pub(crate) name: String,
-    /// Archives to keep; 0 means all.
+    /// StoredArchives to keep; 0 means all.
     pub(crate) keep: u32,
     /// Directory or key prefix.
     pub(crate) path: String,
@@ -18,30 +21,33 @@ pub(crate) struct Target {
 
 /// A storage that holds the run's archive.
 pub(crate) struct Delivered {
-    /// Name of the Storage.
-    pub(crate) name: String,
+    /// The storage.
+    pub(crate) target: Target,
     /// Key of the archive.
     pub(crate) key: String,
-    /// Archives to keep; 0 means all.
-    pub(crate) keep: u32,
-    /// Directory or key prefix.
-    pub(crate) path: String,
-    /// The store.
-    pub(crate) store: Arc<dyn Store>,
     /// It was read back: only then anything older goes because of it.
     pub(crate) read_back: bool,
 }
 
-impl Target {
-    /// An archive of this key on it, which is read back.
-    pub(crate) fn holds(&self, key: &str) -> Delivered {
-        Delivered {
-            name: self.name.clone(),
-            key: key.to_owned(),
-            keep: self.keep,
-            path: self.path.clone(),
-            store: self.store.clone(),
-            read_back: true,
-        }
+/// The archives of a Backup on one storage.
+pub(crate) struct StoredArchives<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) backup: &'a BackupSettings,
+    pub(crate) target: Target,
+}
+
+impl<'a> StoredArchives<'a> {
+    /// Those on each of these storages.
+    pub(crate) fn on(
+        context: &'a Context,
+        backup: &'a BackupSettings,
+        targets: Vec<Target>,
+    ) -> Vec<Self> {
+        let on = |target| Self {
+            context,
+            backup,
+            target,
+        };
+        targets.into_iter().map(on).collect()
     }
 }

@@ -257,11 +257,8 @@ fn deliver(
     stored: &Stored,
 ) -> Result<(Delivered, Stored), Failure> {
     let done = |lane: &Lane, key: &str, read_back: bool| Delivered {
-        name: lane.target.name.clone(),
+        target: lane.target.clone(),
         key: key.to_owned(),
-        keep: lane.target.keep,
-        path: lane.target.path.clone(),
-        store: lane.target.store.clone(),
         read_back,
     };
     lane.close()?;

@@ -408,11 +408,8 @@ fn check_one(
         r.rows = sql.then(|| count(content.rows));
     });
     Ok(Some(Delivered {
-        name: target.name,
+        target,
         key,
-        keep: target.keep,
-        path: target.path,
-        store: target.store,
         read_back: true,
     }))
 }
@@ -426,7 +423,7 @@ fn report(context: &Context, delivered: &[Delivered], made: &Made) {
             size,
             sha256: made.sha256.clone(),
             read_back: true,
-            storage: Some(d.name.clone()),
+            storage: Some(d.target.name.clone()),
         })
         .collect();
     context.reporter.update(|r| {

@@ -1,88 +1,104 @@
-//! The actions that make no backup: List, Prune, Probe, and Verify by checksum.
+//! The dumps of a MysqlBackup at its destination, as they are listed, verified and pruned; and Probe.
 
-use crds::run::Artefact;
+use crds::parts::Retention;
 
-use crate::artefact::{self, Verdicts};
+use crate::artefact::{self, Artefacts, KnownArtefact, Listed, Origin};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::mysql_backup::dumps::DumpCandidates;
 use crate::mysql_backup::manifest::{self, Manifest};
-use crate::mysql_backup::{artefacts, backup, dumps};
+use crate::mysql_backup::stored::StoredDumps;
+use crate::mysql_backup::{artefacts, backup, restore_check};
 use crate::notify::outcome;
-use crate::retention;
+use crate::retention::{Candidates, Content, Facts, Records, owner};
+use crate::store::Store;
 
-/// One log line for each artefact of the object, oldest first, with `"event":"artefact"`. Manifests
-/// are read one at a time: none is kept.
-///
-/// # Errors
-/// The store refuses.
-pub fn list(context: &Context) -> Result<(), Failure> {
-    let store = context.open_store()?;
-    let identity = &context.settings.identity;
-    let found = dumps::list(store.as_ref(), identity, context.clock.now().into())?;
-    let mut artefacts = vec![];
-    for available in &found {
-        context.check()?;
-        let Some(m) = manifest::read(store.as_ref(), &available.manifest)? else {
-            continue;
-        };
-        tracing::info!(
-            event = "artefact",
-            key = m.key,
-            run = m.run,
-            trigger = m.trigger,
-            startedAt = m.started_at,
-            rawBytes = m.raw_bytes,
-            storedBytes = m.stored_bytes,
-            storedSha256 = m.stored_sha256,
-            tables = m.tables.len() as u64,
-            rows = m.tables.iter().map(|t| t.rows).sum::<u64>(),
-            encryption = m.encryption,
-            readBack = m.read_back,
-        );
-        artefacts.push(listed(&m));
-    }
-    artefacts.reverse();
-    let message = format!(
-        "{} artefacts with {} bytes in {}",
-        artefacts.len(),
-        artefact::bytes(&artefacts),
-        store.describe()
-    );
-    artefact::report_listed(context, artefacts, message);
-    Ok(())
-}
+impl Artefacts for StoredDumps<'_> {
+    type Artefact = Manifest;
 
-fn listed(m: &Manifest) -> Artefact {
-    Artefact {
-        key: m.key.clone(),
-        size: i64::try_from(m.stored_bytes).unwrap_or(i64::MAX),
-        sha256: m.stored_sha256.clone(),
-        read_back: m.read_back,
-        storage: None,
+    fn context(&self) -> &Context {
+        self.context
     }
-}
 
-/// Applies retention now, or removes all; it says, one log line each with `"event":"retention"`, what
-/// goes and why. With `dryRun` nothing else is done.
-///
-/// # Errors
-/// The store refuses.
-pub fn prune(context: &Context) -> Result<(), Failure> {
-    let options = context.settings.options()?;
-    let store = context.open_store()?;
-    context.reporter.phase("Pruning");
-    let rules = context.settings.retention.clone().unwrap_or_default();
-    let mut stored = dumps::Dumps::new(context, store.as_ref());
-    let outcome = retention::apply(context, &mut stored, &retention::asked(&options, &rules))?;
-    if options.all && !options.dry_run && outcome.stopped.is_none() {
-        let directory = context.settings.identity.directory();
-        outcome::forget(store.as_ref(), &directory)?;
-        retention::remove_index(store.as_ref(), &directory)?;
-        backup::clean(context, store.as_ref(), true)?;
+    fn store(&self) -> &dyn Store {
+        self.store.as_ref()
     }
-    let what = format!("artefacts {{}} in {}", store.describe());
-    retention::report_pruned(context, &options, &outcome, &what);
-    outcome.stopped.map_or(Ok(()), Err)
+
+    fn storage(&self) -> Option<&str> {
+        None
+    }
+
+    fn records(&self) -> Records {
+        Records {
+            directory: self.context.settings.identity.directory(),
+            schema: manifest::SCHEMA,
+            fits: |at, facts| Manifest::artefact_of(at) == Some(&facts.key),
+            read_back: false,
+        }
+    }
+
+    fn by_key(&self, key: &str) -> Result<Option<KnownArtefact>, Failure> {
+        if key.split('/').any(|part| part == "..") || key.starts_with('/') {
+            return Err(Failure::settings(format!(
+                "{key:?} is not a key below the destination"
+            )));
+        }
+        let at = Manifest::key_of(key);
+        let found = manifest::read(self.store(), &at)?.filter(|m| m.key == key);
+        Ok(found.map(|m| KnownArtefact {
+            manifest: at,
+            owner: owner(&m.cluster_id, &m.object, &self.context.settings.identity),
+            facts: Facts {
+                key: m.key,
+                run: m.run,
+                started_at: m.started_at,
+                stored_bytes: m.stored_bytes,
+                stored_sha256: m.stored_sha256,
+                read_back: Some(m.read_back),
+                ..Facts::default()
+            },
+            failed: false,
+            content: Content::Whole,
+            origin: Origin::Own,
+        }))
+    }
+
+    fn read(&self, known: &KnownArtefact) -> Result<Option<Manifest>, Failure> {
+        manifest::read(self.store(), &known.manifest)
+    }
+
+    fn details(&self, m: &Manifest) -> Listed {
+        Listed {
+            encryption: m.encryption.clone(),
+            trigger: Some(m.trigger.clone()),
+            tables: Some(m.tables.len() as u64),
+            rows: Some(m.tables.iter().map(|t| t.rows).sum()),
+            files: None,
+        }
+    }
+
+    fn check(&self, m: &Manifest) -> Result<String, Failure> {
+        artefacts::check(self.store(), m)?;
+        let bytes = m.stored_bytes;
+        Ok(format!("{bytes} bytes of {} have their SHA-256", m.key))
+    }
+
+    fn restore(&self, m: &Manifest) -> Result<String, Failure> {
+        restore_check::verify(self.context, self.store(), m)
+    }
+
+    fn rules(&self) -> Option<Retention> {
+        self.context.settings.retention.clone()
+    }
+
+    fn candidates(&self) -> Box<dyn Candidates + '_> {
+        Box::new(DumpCandidates::new(self))
+    }
+
+    fn forget(&self) -> Result<(), Failure> {
+        outcome::forget(self.store(), &self.records().directory)?;
+        backup::clean(self.context, self.store(), true).map(drop)
+    }
 }
 
 /// Logs in to the source and writes, reads and removes a small object at the destination.
@@ -106,42 +122,4 @@ pub fn probe(context: &Context) -> Result<(), Failure> {
     );
     context.reporter.update(|r| r.message = message);
     Ok(())
-}
-
-/// Re-reads a stored artefact and compares it with its manifest.
-///
-/// # Errors
-/// It differs, is gone, or the store refuses.
-pub fn verify(context: &Context) -> Result<(), Failure> {
-    let options = context.settings.options()?;
-    let store = context.open_store()?;
-    context.reporter.phase("ReadingBack");
-    let manifest = artefacts::choose(context, store.as_ref(), &options.choice, Verdicts::Ignore)?;
-    context
-        .reporter
-        .update(|r| r.artefacts = vec![listed(&manifest)]);
-    let restore = options.mode.as_deref() == Some("Restore");
-    let compared = artefacts::check(store.as_ref(), &manifest).and_then(|()| {
-        if restore {
-            crate::mysql_backup::restore_check::verify(context, store.as_ref(), &manifest)
-        } else {
-            Ok(format!(
-                "{} bytes of {} have their SHA-256",
-                manifest.stored_bytes, manifest.key
-            ))
-        }
-    });
-    // What somebody named by key may be another object's: its keeper's business.
-    if manifest.belongs_to(&context.settings.identity) {
-        artefact::keep(
-            context,
-            store.as_ref(),
-            &manifest.key,
-            (&manifest.key, &manifest.stored_sha256),
-            artefact::mode(restore),
-            compared.as_ref().map(|_| ()),
-        );
-    }
-    let differs = compared.as_ref().is_err_and(artefact::differs);
-    artefact::report_verified(context, restore, compared, differs)
 }

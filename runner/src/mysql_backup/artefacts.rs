@@ -1,73 +1,16 @@
-//! Finding artefacts by what people say: a key, a run, a moment, or the newest.
+//! The bytes of an artefact: as they are stored, and the dump in them.
 
 use crds::report::Reason;
 use std::io::Read;
 
 use crds::parts::Compression;
 
-use crate::artefact::{Meant, Verdicts, tell_failed};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::mysql_backup::dumps;
-use crate::mysql_backup::manifest::{self, Manifest};
-use crate::settings::options::Choice;
+use crate::mysql_backup::manifest::Manifest;
 use crate::store::Store;
 use crate::stream::checksum::{self, Stored};
 use crate::stream::codec;
-
-/// The manifest of the chosen artefact. One that is named by its key may be another object's.
-///
-/// # Errors
-/// There is none, or the store refuses.
-pub fn choose(
-    context: &Context,
-    store: &dyn Store,
-    choice: &Choice,
-    verdicts: Verdicts,
-) -> Result<Manifest, Failure> {
-    let identity = &context.settings.identity;
-    if let Some(key) = &choice.key {
-        if key.split('/').any(|part| part == "..") || key.starts_with('/') {
-            return Err(Failure::settings(format!(
-                "{key:?} is not a key below the destination"
-            )));
-        }
-        return manifest::read(store, &Manifest::key_of(key))?
-            .filter(|m| m.key == *key)
-            .ok_or_else(|| missing(store, &format!("no artefact {key} with a manifest")));
-    }
-    let meant = Meant::new(choice)?;
-    let all = dumps::list(store, identity, context.clock.now().into())?;
-    let chosen = meant.among(&all, verdicts);
-    let found = match &chosen {
-        Some(chosen) => manifest::read(store, &chosen.stored.manifest)?,
-        None => None,
-    };
-    if let (Some(chosen), Verdicts::Heed) = (&chosen, verdicts) {
-        chosen.tell(&context.reporter, "");
-        if chosen.stored.failed {
-            tell_failed(&context.reporter, &chosen.stored.facts.key);
-        }
-    }
-    found.ok_or_else(|| {
-        let what = match (&choice.run, &choice.at) {
-            (Some(run), _) => format!("no artefact of run {run}"),
-            (None, Some(at)) => format!("no artefact of {at} or earlier"),
-            (None, None) => "no artefact".to_owned(),
-        };
-        missing(store, &format!("{what} in {}", identity.directory()))
-    })
-}
-
-fn missing(store: &dyn Store, what: &str) -> Failure {
-    Failure::new(
-        Reason::ArtefactNotFound,
-        format!(
-            "{what} in {}: list what is stored, or correct the destination",
-            store.describe()
-        ),
-    )
-}
 
 /// The stored bytes still have the length and SHA-256 of the manifest.
 ///
@@ -147,8 +90,11 @@ pub(crate) fn stored(
 ) -> Result<Box<dyn Read + Send>, Failure> {
     store.open(&manifest.key)?.ok_or_else(|| {
         Failure::new(
-            Reason::ArtefactNotFound,
-            format!("{} is gone from the store", manifest.key),
+            Reason::ArtefactGone,
+            format!(
+                "{} has a manifest but is not there: something else removed it",
+                manifest.key
+            ),
         )
     })
 }

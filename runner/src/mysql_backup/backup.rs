@@ -12,6 +12,7 @@ use std::time::Duration;
 use crds::parts::CompressionType;
 use crds::run::Artefact;
 
+use crate::artefact;
 use crate::clock::duration;
 use crate::context::Context;
 use crate::database::mysql::connect::{self, Connection};
@@ -19,10 +20,9 @@ use crate::database::mysql::dump_reader::{DumpReader, Summary};
 use crate::database::mysql::source::{self, Asked, Client, DumpPlan, OptionFile, Server};
 use crate::database::remarks::remarks;
 use crate::failure::Failure;
-use crate::mysql_backup::dumps::Dumps;
 use crate::mysql_backup::manifest::{self, Manifest};
+use crate::mysql_backup::stored::StoredDumps;
 use crate::report::Ticker;
-use crate::retention::{self, For};
 use crate::settings::{self, Identity, Source};
 use crate::store::leftovers::{self, Place};
 use crate::store::{ARCHIVED, Attempt, Claim, Note, Store, Upload, read_back, warn_of_condition};
@@ -45,7 +45,8 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     clean(context, store.as_ref(), false)?;
     if let Some(done) = stored_before(context, store.as_ref(), &directory)? {
         adopt(context, &done);
-        return prune(context, store.as_ref(), &done);
+        prune(context, store, &done);
+        return Ok(());
     }
     let connected = connect(context, source)?;
     context.check()?;
@@ -81,7 +82,8 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     drop(upload);
     drop(ticker);
     drop(claim);
-    prune(context, store.as_ref(), &manifest)
+    prune(context, store, &manifest);
+    Ok(())
 }
 
 /// Removes what dead attempts left in the object's directory; with `all` whatever was left there.
@@ -589,38 +591,12 @@ fn adopt(context: &Context, manifest: &Manifest) {
     });
 }
 
-/// Applies retention. The new artefact is good whatever happens here: trouble is a warning.
-fn prune(context: &Context, store: &dyn Store, newest: &Manifest) -> Result<(), Failure> {
+/// Applies retention.
+fn prune(context: &Context, store: Arc<dyn Store>, newest: &Manifest) {
     context.reporter.complete();
-    let Some(rules) = &context.settings.retention else {
-        return Ok(());
-    };
-    context.reporter.phase("Pruning");
-    if !newest.read_back {
-        context.reporter.warn(
-            "retention was not applied: what was stored could not be read back, so nothing older goes because of it",
-        );
-        return Ok(());
+    if context.settings.retention.is_some() {
+        context.reporter.phase("Pruning");
     }
-    let asked = retention::Asked {
-        what: For::Run(&newest.key),
-        rules,
-        dry_run: false,
-        prefix: "",
-        storage: None,
-    };
-    let mut stored = Dumps::new(context, store);
-    let failed = match retention::apply(context, &mut stored, &asked) {
-        Ok(outcome) => {
-            context.reporter.update(|r| r.pruned = Some(outcome.gone));
-            outcome.stopped
-        }
-        Err(e) => Some(e),
-    };
-    if let Some(e) = failed {
-        context
-            .reporter
-            .warn(&format!("retention was not applied to its end: {e}"));
-    }
-    Ok(())
+    let place = StoredDumps { context, store };
+    artefact::after_run(&place, &newest.key, newest.read_back);
 }

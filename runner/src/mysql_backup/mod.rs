@@ -7,3 +7,4 @@ pub mod dumps;
 pub mod manifest;
 pub mod restore;
 pub mod restore_check;
+pub mod stored;

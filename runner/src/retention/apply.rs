@@ -11,7 +11,7 @@ use crate::retention::{clock, rules};
 use crate::store::Store;
 
 /// What an object has stored in one place, and how it is removed.
-pub trait Artefacts {
+pub trait Candidates {
     /// The store.
     fn store(&self) -> &dyn Store;
 
@@ -31,11 +31,11 @@ pub trait Artefacts {
     /// The store refuses.
     fn remove(&mut self, key: &str) -> Result<bool, Failure>;
 
-    /// Ends: `gone` was removed. With `changed`, what is remembered may be written.
+    /// Ends: `gone` was removed. What is remembered may be written.
     ///
     /// # Errors
     /// The store refuses.
-    fn finish(&mut self, gone: &BTreeSet<String>, changed: bool) -> Result<(), Failure>;
+    fn finish(&mut self, gone: &BTreeSet<String>) -> Result<(), Failure>;
 }
 
 /// What is asked of retention.
@@ -70,7 +70,7 @@ pub struct Outcome {
 /// What is stored can't be listed or read: nothing was removed.
 pub fn apply(
     context: &Context,
-    artefacts: &mut dyn Artefacts,
+    artefacts: &mut dyn Candidates,
     asked: &Asked<'_>,
 ) -> Result<Outcome, Failure> {
     let warn = |text: &str| context.reporter.warn(&format!("{}{text}", asked.prefix));
@@ -131,7 +131,9 @@ pub fn apply(
     if !asked.dry_run {
         outcome.gone = i64::try_from(gone.len()).unwrap_or(i64::MAX);
     }
-    let finished = artefacts.finish(&gone, !asked.dry_run);
-    outcome.stopped = outcome.stopped.or(finished.err());
+    if !asked.dry_run {
+        let finished = artefacts.finish(&gone);
+        outcome.stopped = outcome.stopped.or(finished.err());
+    }
     Ok(outcome)
 }

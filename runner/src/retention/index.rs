@@ -3,7 +3,7 @@
 //! for a manifest of that key and size, a broken one is made anew, and what is to be removed is
 //! looked at again first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,11 @@ const NAME: &str = ".facts";
 const SCHEMA: &str = "batch.isekiro.com/facts/v1";
 /// Most bytes of it that are read or written; some 20,000 artefacts fit.
 const LARGEST: u64 = 8 << 20;
+/// So many of the artefacts that were pruned last are remembered: more than status has runs.
+const PRUNED: usize = 512;
+
+/// When artefacts were pruned, RFC 3339, by their keys.
+pub type Pruned = BTreeMap<String, String>;
 
 /// The facts of one artefact.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +44,9 @@ struct Content {
     artefacts: BTreeMap<String, Seen<Facts>>,
     /// SHA-256 of the artefacts that were verified, by the keys of what says so.
     verifications: BTreeMap<String, Seen<String>>,
+    /// What retention removed: it is not missing.
+    #[serde(skip_serializing_if = "Pruned::is_empty")]
+    pruned: Pruned,
 }
 
 /// What stood in an object of this size.
@@ -67,11 +75,12 @@ impl<'a> Index<'a> {
             store,
             key,
             schema,
-            before,
             now: Content {
                 schema: SCHEMA.to_owned(),
+                pruned: before.pruned.clone(),
                 ..Content::default()
             },
+            before,
         }
     }
 
@@ -130,6 +139,25 @@ impl<'a> Index<'a> {
         Ok(now.as_ref() == Some(&known.facts))
     }
 
+    /// What was pruned, as far as it is remembered.
+    pub fn pruned(&self) -> &Pruned {
+        &self.now.pruned
+    }
+
+    /// Remembers that these were pruned at `time`, RFC 3339 in UTC.
+    pub fn note_pruned(&mut self, gone: &BTreeSet<String>, time: &str) {
+        let pruned = &mut self.now.pruned;
+        pruned.extend(gone.iter().map(|key| (key.clone(), time.to_owned())));
+        let mut times: Vec<(String, String)> = pruned
+            .iter()
+            .map(|(key, at)| (at.clone(), key.clone()))
+            .collect();
+        times.sort();
+        for (_, key) in times.iter().rev().skip(PRUNED) {
+            pruned.remove(key);
+        }
+    }
+
     /// Forgets what stood under this key.
     pub fn forget(&mut self, key: &str) {
         self.now.artefacts.remove(key);
@@ -140,7 +168,8 @@ impl<'a> Index<'a> {
     /// a store that refuses is no matter.
     pub fn close(self) {
         let now = &self.now;
-        if *now == self.before || (now.artefacts.is_empty() && self.before.artefacts.is_empty()) {
+        let none = |content: &Content| content.artefacts.is_empty() && content.pruned.is_empty();
+        if *now == self.before || none(now) && none(&self.before) {
             return;
         }
         let Ok(json) = serde_json::to_vec(now) else {

@@ -1,9 +1,8 @@
 //! Which artefacts stay: one rule for every kind of object. A kind says what it has stored and how
-//! it is removed ([`Artefacts`]); what counts, in which order, what nobody may remove and when
+//! it is removed ([`Candidates`]); what counts, in which order, what nobody may remove and when
 //! nothing goes at all is decided here, by [`decide`], for a run, a Prune and its dry run alike.
 
 mod apply;
-mod asked;
 mod clock;
 mod facts;
 mod index;
@@ -13,15 +12,14 @@ mod rules;
 mod verdict;
 mod vouched;
 
-pub use apply::{Artefacts, Asked, Outcome, apply};
-pub use asked::{asked, report_pruned};
-pub use facts::{Facts, dumps as dump_sizes};
-pub use index::{Index, Known, remove as remove_index};
+pub use apply::{Asked, Candidates, Outcome, apply};
+pub use facts::{Facts, Part, dumps as dump_sizes};
+pub use index::{Index, Known, Pruned, remove as remove_index};
 pub use owner::{Owner, owner};
 pub use plan::{Candidate, Decision, For, Now, Plan, Size, Standing, decide};
 pub use rules::{Moment, no_rule};
 pub use verdict::{FAILED, VERIFIED, beside_of, note, refutes, strays};
-pub use vouched::{Vouched, by_key, has_failed};
+pub use vouched::{Content, Found, Listings, Records, Vouched};
 
 /// The moments of an artefact by what stands beside it; `None` if it has no time.
 pub fn moment(

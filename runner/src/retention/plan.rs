@@ -31,6 +31,8 @@ pub enum Standing {
     Listed,
     /// Nothing but a name that the user's pattern matches.
     Adopted,
+    /// Its manifest or record, which something else is there for than what was stored.
+    Damaged,
 }
 
 /// How much an artefact holds.
@@ -131,6 +133,7 @@ pub enum For<'a> {
 /// - One that was not read back stays as long as a good one of its age would, were it the only such.
 /// - What only a pattern or another program's list names goes when the rules let it go beside the
 ///   good ones, never while there is no good one, and by a pattern never while it is young.
+/// - What is not there as it was stored stays, and takes no place; it goes with everything.
 /// - What is dated in the future stays, and takes no place.
 /// - Nothing goes if the newest holds less than half of the one before it, or of the usual one of the
 ///   five before it; nothing that was read back goes after
@@ -225,7 +228,7 @@ impl<'a> Draft<'a> {
             let weighty = move |a: &Candidate| match a.standing {
                 Standing::Listed => a.size.stored > 0,
                 Standing::Adopted => a.size.stored > 0 && !shrank(full, a.size.stored),
-                Standing::Good | Standing::NotReadBack => false,
+                Standing::Good | Standing::NotReadBack | Standing::Damaged => false,
             };
             self.judge_beside(&good, weighty, true);
             let mut heavier = self.those(|a| weighty(a));
@@ -239,6 +242,7 @@ impl<'a> Draft<'a> {
                     && now.earliest.signed_duration_since(a.moment.since) < UNDER_WAY
             });
         }
+        self.keep_each("not what was stored", |a| a.standing == Standing::Damaged);
         let mut ahead = vec![];
         for (artefact, by) in self.sorted.iter().zip(&mut self.kept) {
             if is_ahead(artefact.moment.at, now.here) {

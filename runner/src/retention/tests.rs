@@ -440,7 +440,7 @@ fn untouchable(all: &[Candidate]) -> BTreeSet<&str> {
             .filter(|a| match a.standing {
                 Standing::Listed => nothing_good,
                 Standing::Adopted => nothing_good || now() - a.moment.since < UNDER_WAY,
-                Standing::Good | Standing::NotReadBack => false,
+                Standing::Good | Standing::NotReadBack | Standing::Damaged => false,
             })
             .map(|a| a.key.as_str()),
     );

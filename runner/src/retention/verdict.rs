@@ -47,9 +47,11 @@ pub fn beside_of(key: &str) -> Option<&str> {
         .find_map(|end| key.strip_suffix(end))
 }
 
-/// Those of `keys` that say something of what is not there any more; `of` gives the key of that.
-pub fn strays(keys: &BTreeSet<String>, of: impl Fn(&str) -> String) -> Vec<String> {
-    let stray = |key: &&String| beside_of(key).is_some_and(|beside| !keys.contains(&of(beside)));
+/// Those of `keys` that say something of what is not there any more; `of` gives the keys that may be of
+/// that.
+pub fn strays(keys: &BTreeSet<String>, of: impl Fn(&str) -> [String; 2]) -> Vec<String> {
+    let none = |beside: &str| !of(beside).iter().any(|key| keys.contains(key));
+    let stray = |key: &&String| beside_of(key).is_some_and(none);
     keys.iter().filter(stray).cloned().collect()
 }
 

@@ -1,86 +1,164 @@
-//! Artefacts that a manifest or record vouches for, as retention weighs and removes them: of both kinds
+//! Artefacts that a manifest or record vouches for, as they are found, weighed and removed: of every kind
 //! alike. What says of one how its verification ended has the key of what vouches for it, with another
 //! ending.
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{Candidate, FAILED, Facts, Index, Known, Now, Standing, VERIFIED, moment, strays};
+use super::{
+    Candidate, FAILED, Facts, Index, Known, Now, Owner, Pruned, Standing, VERIFIED, moment, owner,
+    strays,
+};
 use crate::failure::Failure;
+use crate::settings::Identity;
 use crate::store::{Entry, Store};
+
+/// Where manifests or records stand, and how one is told from other objects.
+#[derive(Clone)]
+pub struct Records {
+    /// Their directory.
+    pub directory: String,
+    /// Their schema.
+    pub schema: &'static str,
+    /// True if what stands at this key may vouch for the artefact of these facts.
+    pub fits: fn(&str, &Facts) -> bool,
+    /// What was read back, where one does not say it.
+    pub read_back: bool,
+}
+
+/// What is at the keys of an artefact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// All its objects, with their lengths.
+    #[default]
+    Whole,
+    /// Objects of other lengths, or some of them alone.
+    Other,
+    /// Nothing.
+    Gone,
+}
+
+/// An artefact that something vouches for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Key of what vouches for it.
+    pub at: String,
+    /// What that says.
+    pub known: Known,
+    /// Whose it is: never another's.
+    pub owner: Owner,
+    /// What is at its keys.
+    pub content: Content,
+}
 
 /// Those of one directory.
 pub struct Vouched<'a> {
     store: &'a dyn Store,
-    index: Option<Index<'a>>,
-    /// By the artefact's key: the key of what vouches for it, and what that says.
-    known: HashMap<String, (String, Known)>,
+    records: Records,
+    index: Index<'a>,
+    listings: Listings<'a>,
     /// The directory when it was listed.
     entries: HashMap<String, Entry>,
+    /// By the artefact's key: the key of what vouches for it, and what that says.
+    known: HashMap<String, (String, Known)>,
+    /// Keys of what vouches for nothing that is there.
+    lone: BTreeSet<String>,
 }
 
 impl<'a> Vouched<'a> {
-    /// Those in `store`, not looked at yet.
-    pub fn new(store: &'a dyn Store) -> Self {
-        Self {
+    /// Lists the directory of what vouches for them.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn open(store: &'a dyn Store, records: Records) -> Result<Self, Failure> {
+        let mut listings = Listings::new(store);
+        let entries = listings.list(&records.directory)?;
+        Ok(Self {
             store,
-            index: None,
+            index: Index::open(store, &records.directory, records.schema),
+            listings,
+            entries: entries.into_iter().map(|e| (e.key.clone(), e)).collect(),
+            records,
             known: HashMap::new(),
-            entries: HashMap::new(),
+            lone: BTreeSet::new(),
+        })
+    }
+
+    /// All of them that may be those of `identity`, by their keys. What vouches for them is read in part,
+    /// one at a time.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn all(&mut self, identity: &Identity) -> Result<Vec<Found>, Failure> {
+        let records = self.entries.values().filter(|e| e.key.ends_with(".json"));
+        let mut records: Vec<&Entry> = records.collect();
+        records.sort_by(|a, b| a.key.cmp(&b.key));
+        let mut found = vec![];
+        for entry in records {
+            let Some(known) = self.index.facts(entry)? else {
+                continue;
+            };
+            let facts = &known.facts;
+            let owner = owner(&facts.cluster_id, &facts.object, identity);
+            if owner == Owner::Other || !(self.records.fits)(&entry.key, facts) {
+                continue;
+            }
+            let content = self.listings.content(facts)?;
+            if content == Content::Gone {
+                self.lone.insert(entry.key.clone());
+            }
+            if content != Content::Whole {
+                tracing::info!(key = facts.key, "is not there with the length on record");
+            }
+            found.push(Found {
+                at: entry.key.clone(),
+                content,
+                owner,
+                known,
+            });
         }
+        Ok(found)
     }
 
-    /// Lists the directory of what vouches for them; gives its entries, and what is known of them from
-    /// before.
+    /// Every entry of the directory.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    /// What is in the directories of the store.
+    pub fn listings(&mut self) -> &mut Listings<'a> {
+        &mut self.listings
+    }
+
+    /// What was pruned, as far as it is remembered.
+    pub fn pruned(&self) -> &Pruned {
+        self.index.pruned()
+    }
+
+    /// One of them as a candidate; `None` if it has no time, or nothing is left of it.
     ///
     /// # Errors
     /// The store refuses.
-    pub fn list(
-        &mut self,
-        directory: &str,
-        schema: &'static str,
-    ) -> Result<(Vec<Entry>, Index<'a>), Failure> {
-        let entries = self.store.list(directory)?;
-        self.entries = by_key(&entries);
-        Ok((entries, Index::open(self.store, directory, schema)))
-    }
-
-    /// Keeps what is known for [`Vouched::remove`] and the next run.
-    pub fn keep(&mut self, index: Index<'a>) {
-        self.index = Some(index);
-    }
-
-    /// One of them, that the object at `at` vouches for; `None` if it has no time. `read_back` is what
-    /// it means if that does not say whether it was read back.
-    ///
-    /// # Errors
-    /// The store refuses.
-    pub fn weigh(
-        &mut self,
-        index: &mut Index<'a>,
-        at: String,
-        known: Known,
-        now: Now,
-        read_back: bool,
-    ) -> Result<Option<Candidate>, Failure> {
-        let facts = &known.facts;
-        let Some(moment) = moment(facts.slot.as_deref(), &facts.started_at, now.here) else {
+    pub fn weigh(&mut self, found: Found, now: Now) -> Result<Option<Candidate>, Failure> {
+        let facts = &found.known.facts;
+        let moment = moment(facts.slot.as_deref(), &facts.started_at, now.here);
+        let Some(moment) = moment.filter(|_| found.content != Content::Gone) else {
             return Ok(None);
         };
-        let entries = &self.entries;
-        let mut ended = |end| ended(index, entries, (&at, end), &facts.stored_sha256);
+        let sha256 = facts.stored_sha256.clone();
         let candidate = Candidate {
             key: facts.key.clone(),
             moment,
             size: facts.size(),
-            standing: if facts.read_back.unwrap_or(read_back) {
-                Standing::Good
-            } else {
-                Standing::NotReadBack
+            standing: match facts.read_back.unwrap_or(self.records.read_back) {
+                _ if found.content == Content::Other => Standing::Damaged,
+                true => Standing::Good,
+                false => Standing::NotReadBack,
             },
-            verified: ended(VERIFIED)?,
-            failed: ended(FAILED)?,
+            verified: self.ended(&found.at, VERIFIED, &sha256)?,
+            failed: self.ended(&found.at, FAILED, &sha256)?,
         };
-        self.known.insert(facts.key.clone(), (at, known));
+        self.known
+            .insert(candidate.key.clone(), (found.at, found.known));
         Ok(Some(candidate))
     }
 
@@ -98,12 +176,10 @@ impl<'a> Vouched<'a> {
         let Some((at, known)) = self.known.get(key) else {
             return Ok(None);
         };
-        if let Some(index) = &mut self.index {
-            let same = index.still_says(at, known)?;
-            index.forget(at);
-            if !same {
-                return Ok(Some(false));
-            }
+        let same = self.index.still_says(at, known)?;
+        self.index.forget(at);
+        if !same {
+            return Ok(Some(false));
         }
         for (key, _) in known.facts.objects() {
             self.store.remove(key)?;
@@ -112,65 +188,102 @@ impl<'a> Vouched<'a> {
             let beside = beside(at, end);
             if self.entries.contains_key(&beside) {
                 self.store.remove(&beside)?;
-                if let Some(index) = &mut self.index {
-                    index.forget(&beside);
-                }
+                self.index.forget(&beside);
             }
         }
         self.store.remove(at)?;
         Ok(Some(true))
     }
 
-    /// Ends: with `changed`, what is known is kept for the next run, and verifications go that are of
-    /// nothing that is there; `of` gives the key of that.
+    /// Ends: what is known is kept for the next run, that `gone` was removed at `time` too, and
+    /// verifications go that are of nothing that is there.
     ///
     /// # Errors
     /// The store refuses.
-    pub fn finish(&mut self, changed: bool, of: impl Fn(&str) -> String) -> Result<(), Failure> {
-        let Some(index) = self.index.take().filter(|_| changed) else {
-            return Ok(());
-        };
-        index.close();
-        let keys: BTreeSet<String> = self.entries.keys().cloned().collect();
+    pub fn finish(mut self, gone: &BTreeSet<String>, time: String) -> Result<(), Failure> {
+        self.index.note_pruned(gone, &time);
+        self.index.close();
+        // Beside an artefact itself, or beside its record.
+        let of = |beside: &str| [beside.to_owned(), format!("{beside}.json")];
+        let keys = self.entries.keys().filter(|key| !self.lone.contains(*key));
+        let keys: BTreeSet<String> = keys.cloned().collect();
         strays(&keys, of)
             .iter()
             .try_for_each(|stray| self.store.remove(stray))
     }
-}
 
-/// A listing by its keys.
-pub fn by_key(entries: &[Entry]) -> HashMap<String, Entry> {
-    let by_key = entries.iter().map(|e| (e.key.clone(), e.clone()));
-    by_key.collect()
-}
+    /// True if a verification failed of the artefact with these bytes that the object at `at` vouches
+    /// for.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn has_failed(&mut self, at: &str, sha256: &str) -> Result<bool, Failure> {
+        self.ended(at, FAILED, sha256)
+    }
 
-/// True if a verification failed of the artefact with these bytes that the object at `at` of a listing
-/// vouches for.
-///
-/// # Errors
-/// The store refuses.
-pub fn has_failed(
-    index: &mut Index<'_>,
-    entries: &HashMap<String, Entry>,
-    at: &str,
-    sha256: &str,
-) -> Result<bool, Failure> {
-    ended(index, entries, (at, FAILED), sha256)
-}
-
-fn ended(
-    index: &mut Index<'_>,
-    entries: &HashMap<String, Entry>,
-    (at, end): (&str, &str),
-    sha256: &str,
-) -> Result<bool, Failure> {
-    match entries.get(&beside(at, end)) {
-        Some(entry) => Ok(index.verified(entry)?.as_deref() == Some(sha256)),
-        None => Ok(false),
+    fn ended(&mut self, at: &str, end: &str, sha256: &str) -> Result<bool, Failure> {
+        match self.entries.get(&beside(at, end)) {
+            Some(entry) => Ok(self.index.verified(entry)?.as_deref() == Some(sha256)),
+            None => Ok(false),
+        }
     }
 }
 
 /// The key of what says how the verification of what `at` vouches for ended.
 fn beside(at: &str, end: &str) -> String {
     format!("{}{end}", at.strip_suffix(".json").unwrap_or(at))
+}
+
+/// What is in the directories of a store, each listed once.
+pub struct Listings<'a> {
+    store: &'a dyn Store,
+    sizes: HashMap<String, HashMap<String, u64>>,
+}
+
+impl<'a> Listings<'a> {
+    /// Of no directory yet.
+    pub fn new(store: &'a dyn Store) -> Self {
+        Self {
+            store,
+            sizes: HashMap::new(),
+        }
+    }
+
+    fn list(&mut self, directory: &str) -> Result<Vec<Entry>, Failure> {
+        let listed = self.store.list(directory)?;
+        let sizes = listed.iter().map(|e| (e.key.clone(), e.size)).collect();
+        self.sizes.insert(directory.to_owned(), sizes);
+        Ok(listed)
+    }
+
+    /// Bytes of the object of this key, if it is there.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn size(&mut self, key: &str) -> Result<Option<u64>, Failure> {
+        let directory = key.rsplit_once('/').map_or("", |(d, _)| d);
+        if !self.sizes.contains_key(directory) {
+            self.list(directory)?;
+        }
+        let sizes = self.sizes.get(directory);
+        Ok(sizes.and_then(|s| s.get(key)).copied())
+    }
+
+    /// What is at the keys of an artefact.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn content(&mut self, facts: &Facts) -> Result<Content, Failure> {
+        let (mut whole, mut any) = (true, false);
+        for (key, bytes) in facts.objects() {
+            let size = self.size(key)?;
+            whole &= size == Some(bytes);
+            any |= size.is_some();
+        }
+        Ok(match (whole, any) {
+            (true, _) => Content::Whole,
+            (false, true) => Content::Other,
+            (false, false) => Content::Gone,
+        })
+    }
 }

@@ -66,6 +66,11 @@ impl Store for Below {
         Ok(found)
     }
 
+    fn directories(&self, directory: &str) -> Result<Vec<String>, Failure> {
+        let found = self.inner.directories(&self.at(directory))?;
+        Ok(found.into_iter().map(|key| self.strip(key)).collect())
+    }
+
     fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {
         self.inner.modified(&self.at(key))
     }

@@ -183,6 +183,10 @@ impl Store for Staged {
         self.inner.list(directory)
     }
 
+    fn directories(&self, directory: &str) -> Result<Vec<String>, Failure> {
+        self.inner.directories(directory)
+    }
+
     fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {
         self.inner.modified(key)
     }

@@ -25,8 +25,8 @@ pub(super) trait FileServer: Clone + Send + Sync + 'static {
     /// Whose temporaries these are.
     fn attempt(&self) -> &Attempt;
 
-    /// Files directly in `directory`, the runner's own and others with a dot too. A missing directory is
-    /// empty.
+    /// Files directly in `directory`, the runner's own and others with a dot too, and directories, whose
+    /// keys end with a slash. A missing directory is empty.
     fn entries(&self, directory: &str) -> Result<Vec<Dated>, Failure>;
 
     /// As [`Store::modified`].
@@ -82,9 +82,16 @@ impl<S: FileServer> Store for FileStore<S> {
             .entries(directory)?
             .into_iter()
             .map(|(entry, _)| entry);
-        let mut found: Vec<Entry> = found.filter(|e| !name(&e.key).starts_with('.')).collect();
+        let file = |e: &Entry| !e.key.ends_with('/') && !name(&e.key).starts_with('.');
+        let mut found: Vec<Entry> = found.filter(file).collect();
         found.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(found)
+    }
+
+    fn directories(&self, directory: &str) -> Result<Vec<String>, Failure> {
+        let found = self.0.entries(directory)?.into_iter();
+        let keys = found.filter_map(|(e, _)| e.key.strip_suffix('/').map(str::to_owned));
+        Ok(keys.collect())
     }
 
     fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {

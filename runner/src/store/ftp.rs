@@ -287,15 +287,12 @@ fn listing(connection: &mut RustlsFtpStream, path: &str) -> Result<Vec<Dated>, F
             ListParser::parse_posix(line).or_else(|_| ListParser::parse_dos(line))
         };
         match parsed {
-            Ok(file) if file.is_directory() || matches!(file.name(), "." | "..") => {}
+            Ok(file) if matches!(file.name(), "." | "..") => {}
             Ok(file) => {
+                let name = file.name().trim_end_matches('/').rsplit('/').next();
+                let slash = if file.is_directory() { "/" } else { "" };
                 let entry = Entry {
-                    key: file
-                        .name()
-                        .rsplit('/')
-                        .next()
-                        .unwrap_or_default()
-                        .to_owned(),
+                    key: format!("{}{slash}", name.unwrap_or_default()),
                     size: file.size() as u64,
                 };
                 let modified = machine.then(|| file.modified().into());

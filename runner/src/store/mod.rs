@@ -122,6 +122,12 @@ pub trait Store: Send + Sync {
     /// The store refuses.
     fn list(&self, directory: &str) -> Result<Vec<Entry>, Failure>;
 
+    /// Directories directly in `directory`, by their keys. A missing directory is empty.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn directories(&self, directory: &str) -> Result<Vec<String>, Failure>;
+
     /// When the object was last written, where the store tells.
     ///
     /// # Errors

@@ -147,6 +147,13 @@ impl ObjectStore {
         }
         self.write(key, content, false).map(|()| true)
     }
+
+    fn listing(&self, directory: &str) -> Result<Vec<opendal::Entry>, Failure> {
+        let path = format!("{directory}/");
+        self.handle
+            .block_on(self.operator.list(&path))
+            .map_err(|e| self.failed("listing", &path, &e))
+    }
 }
 
 /// Requests that fail for a passing reason are tried again.
@@ -198,11 +205,7 @@ impl Store for ObjectStore {
     }
 
     fn list(&self, directory: &str) -> Result<Vec<Entry>, Failure> {
-        let path = format!("{directory}/");
-        let listed = self
-            .handle
-            .block_on(self.operator.list(&path))
-            .map_err(|e| self.failed("listing", &path, &e))?;
+        let listed = self.listing(directory)?;
         let mut found: Vec<Entry> = listed
             .into_iter()
             .filter(|e| e.metadata().is_file() && !e.name().starts_with('.'))
@@ -213,6 +216,16 @@ impl Store for ObjectStore {
             .collect();
         found.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(found)
+    }
+
+    fn directories(&self, directory: &str) -> Result<Vec<String>, Failure> {
+        let found = self.listing(directory)?.into_iter();
+        // Some services give the directory itself, too.
+        let itself = directory.rsplit('/').next();
+        let below = found.filter(|e| e.metadata().is_dir());
+        let names = below.map(|e| e.name().trim_end_matches('/').to_owned());
+        let names = names.filter(|name| Some(name.as_str()) != itself && !name.is_empty());
+        Ok(names.map(|name| key_in(directory, &name)).collect())
     }
 
     fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {

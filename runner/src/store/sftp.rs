@@ -504,9 +504,10 @@ impl FileServer for SftpServer {
             Err(e) if gone(&e) => return Ok(vec![]),
             Err(e) => return Err(self.failed("listing", directory, &e)),
         };
-        let found = listed.filter(|e| !e.file_type().is_dir()).map(|e| {
+        let found = listed.map(|e| {
+            let slash = if e.file_type().is_dir() { "/" } else { "" };
             let entry = Entry {
-                key: key_in(directory, &e.file_name()),
+                key: format!("{}{slash}", key_in(directory, &e.file_name())),
                 size: e.metadata().size.unwrap_or(0),
             };
             (entry, time(e.metadata().mtime))

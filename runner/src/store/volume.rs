@@ -232,6 +232,12 @@ impl Store for VolumeStore {
         Ok(found)
     }
 
+    fn directories(&self, directory: &str) -> Result<Vec<String>, Failure> {
+        let found = files(&self.path(directory))?.into_iter();
+        let found = found.filter(|(_, metadata)| metadata.is_dir());
+        Ok(found.map(|(name, _)| key_in(directory, &name)).collect())
+    }
+
     fn modified(&self, key: &str) -> Result<Option<DateTime<Utc>>, Failure> {
         let path = self.path(key);
         let metadata = std::fs::metadata(&path).map_err(|e| failure("opening", &path, &e))?;

@@ -227,7 +227,10 @@ impl FileServer for WebdavServer {
                 ),
             )
         })?;
-        let dated = found.into_iter().map(|e| {
+        // The collection itself is among them.
+        let itself = directory.rsplit('/').next().unwrap_or_default();
+        let below = found.into_iter().filter(|e| e.name != format!("{itself}/"));
+        let dated = below.map(|e| {
             let entry = Entry {
                 key: key_in(directory, &e.name),
                 size: e.size,
@@ -386,7 +389,7 @@ impl Read for Body {
     }
 }
 
-/// A file of a multistatus.
+/// A file of a multistatus, or a collection, whose name ends with a slash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Listed {
     name: String,
@@ -394,7 +397,7 @@ struct Listed {
     modified: Option<DateTime<Utc>>,
 }
 
-/// The files of a multistatus.
+/// The files and collections of a multistatus.
 fn parse(text: &str) -> Result<Vec<Listed>, String> {
     use quick_xml::events::Event;
     let mut reader = quick_xml::Reader::from_str(text);
@@ -435,14 +438,11 @@ fn parse(text: &str) -> Result<Vec<Listed>, String> {
             }
             Event::End(e) => {
                 element.clear();
-                if e.local_name().into_inner() == "response" && !collection {
-                    let name = href
-                        .trim_end_matches('/')
-                        .rsplit('/')
-                        .next()
-                        .unwrap_or_default();
+                if e.local_name().into_inner() == "response" {
+                    let name = href.trim_end_matches('/').rsplit('/').next();
+                    let slash = if collection { "/" } else { "" };
                     found.push(Listed {
-                        name: unescape(name),
+                        name: format!("{}{slash}", unescape(name.unwrap_or_default())),
                         ..std::mem::take(&mut file)
                     });
                 }
@@ -486,17 +486,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_multistatus_gives_files_and_no_collections() {
+    fn a_multistatus_gives_files_and_collections() {
         let text = r#"<?xml version="1.0"?><D:multistatus xmlns:D="DAV:">
 <D:response><D:href>/b/</D:href><D:propstat><D:prop><D:resourcetype><D:collection xmlns:D="DAV:"/></D:resourcetype></D:prop></D:propstat></D:response>
 <D:response><D:href>/b/a%20b.tar</D:href><D:propstat><D:prop><D:getcontentlength>12</D:getcontentlength><D:getlastmodified>Wed, 15 Jan 2025 10:30:00 GMT</D:getlastmodified><D:resourcetype></D:resourcetype></D:prop></D:propstat></D:response>
 </D:multistatus>"#;
-        let expected = Listed {
+        let collection = Listed {
+            name: "b/".into(),
+            ..Listed::default()
+        };
+        let file = Listed {
             name: "a b.tar".into(),
             size: 12,
             modified: crds::time::parse_rfc3339("2025-01-15T10:30:00Z"),
         };
-        assert_eq!(parse(text).unwrap(), [expected]);
+        assert_eq!(parse(text).unwrap(), [collection, file]);
         assert!(parse("<html>no</html>").is_err());
     }
 }

@@ -79,6 +79,11 @@ pub fn get(url: &str, key: &str) -> Vec<u8> {
     bytes
 }
 
+pub fn remove(url: &str, key: &str) {
+    let (good, _) = curl(&["-X", "DELETE", &format!("{url}/backups/{key}")]);
+    assert!(good, "{key} could not be removed");
+}
+
 pub fn list(url: &str, prefix: &str) -> Vec<String> {
     let (good, text) = curl(&[&format!("{url}/backups?list-type=2&prefix={prefix}")]);
     assert!(good);

@@ -43,7 +43,8 @@ pub(crate) fn run(context: &Context, backup: &BackupSettings) -> Result<(), Fail
         None => Target::Server(context.settings.source()?),
     };
     context.reporter.phase("ReadingBack");
-    let found = fetch::choose(context, backup, &options.choice)?;
+    let mut found = fetch::choose(context, backup, &options.choice)?;
+    fetch::measure_files(context, backup, &mut found)?;
     context
         .reporter
         .update(|r| r.artefacts = vec![found::listed(&found)]);
@@ -106,6 +107,7 @@ impl Dumps for Archive<'_> {
             self.context.check()?;
             let mut entry = entry.map_err(broken)?;
             let path = entry.path().map_err(broken)?.display().to_string();
+            let path = path.strip_prefix("./").unwrap_or(&path);
             let Some(i) = dumps.iter().position(|d| d.path == path) else {
                 continue;
             };

@@ -15,13 +15,13 @@ mod look;
 use crds::report::Reason;
 use crds::run::Artefact;
 
-use crate::artefact::Verdicts;
 use crate::context::Context;
 use crate::database::mysql::sql::Rewrite;
 use crate::database::mysql::target::{DefinersChoice, Plan, Target};
 use crate::failure::Failure;
 use crate::mysql_backup::artefacts;
 use crate::mysql_backup::manifest::Manifest;
+use crate::mysql_backup::stored::StoredDumps;
 
 /// Restores.
 ///
@@ -35,9 +35,10 @@ pub fn run(context: &Context) -> Result<(), Failure> {
         definer: options.definer,
     };
     let definers = definers.parse()?;
-    let store = context.open_store()?;
+    let place = StoredDumps::open(context)?;
+    let store = &place.store;
     context.reporter.phase("ReadingBack");
-    let manifest = artefacts::choose(context, store.as_ref(), &options.choice, Verdicts::Heed)?;
+    let manifest = place.choose(&options.choice)?;
     show(context, &manifest);
     let names = names(&manifest, options.database.as_deref())?;
     let rename = match (&manifest.databases[..], &options.database) {
