@@ -20,8 +20,11 @@ pub(crate) struct Runs {
     /// Runs that failed
     #[arg(long)]
     pub(crate) failed: bool,
-    /// What is really in the store, listed by a Job of the operator; STATE says Stored, NoRun for
-    /// what status has no run of, and Missing for a run whose artefact is gone
+    /// What is really in the store, listed by a Job of the operator; STATE says Stored, NoRun for what
+    /// status has no run of, Former for what an object of this name stored that was deleted since,
+    /// Gobackup for what gobackup's own list names, NoRecord for what nothing vouches for, Damaged and
+    /// Missing for what is not there as it was stored, Pruned for what retention removed, and
+    /// Unreachable for a storage that could not be listed
     #[arg(long, conflicts_with = "failed")]
     pub(crate) stored: bool,
     /// Longest time to wait for the list of a store

@@ -25,10 +25,10 @@ impl Tone {
     pub(crate) fn of(word: &str) -> Self {
         match word {
             "Succeeded" | "Stored" | "OK" | "True" | "yes" => Self::Good,
-            "Suspended" | "Running" | "NoRun" | "Waiting" | "Pending" | "Skipped" | "WARNING" => {
-                Self::Attention
-            }
-            "Failed" | "Unverified" | "Invalid" | "Blocked" | "Missing" | "CRITICAL" => Self::Bad,
+            "Suspended" | "Running" | "NoRun" | "Waiting" | "Pending" | "Skipped" | "WARNING"
+            | "Former" | "Gobackup" | "NoRecord" => Self::Attention,
+            "Failed" | "Unverified" | "Invalid" | "Blocked" | "Missing" | "Damaged"
+            | "Unreachable" | "CRITICAL" => Self::Bad,
             _ => Self::Plain,
         }
     }

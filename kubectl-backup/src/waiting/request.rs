@@ -64,14 +64,34 @@ pub(crate) struct Answer {
     pub(crate) message: String,
     /// The Job that did it.
     pub(crate) job: Option<String>,
+    /// That it was refused or failed.
+    pub(crate) failed: Option<Kind>,
 }
 
-/// Waits until a request is done and gives what came out. A request that is left without an answer
+/// Waits until a request is done well and gives what came out. A request that is left without an answer
 /// is withdrawn.
 ///
 /// # Errors
 /// Refused or failed, with the operator's words; no operator; time is up.
 pub(crate) async fn wait_for_answer(
+    context: &Context,
+    cluster: &Cluster,
+    object: &Object,
+    id: &str,
+    limit: Duration,
+) -> Result<Answer> {
+    let answer = wait_for_end(context, cluster, object, id, limit).await?;
+    match answer.failed {
+        Some(kind) => Err(Error::new(kind, answer.message)),
+        None => Ok(answer),
+    }
+}
+
+/// The same of a request whose Job may have done a part before it failed.
+///
+/// # Errors
+/// No operator; time is up.
+pub(crate) async fn wait_for_end(
     context: &Context,
     cluster: &Cluster,
     object: &Object,
@@ -90,7 +110,7 @@ pub(crate) async fn wait_for_answer(
     let ended = wait(context, cluster, object, &mut waiter, false, Some(limit)).await;
     context.open_requests.remove(id);
     match ended {
-        Ok(answered) => answered,
+        Ok(answer) => Ok(answer),
         Err(mut error) => {
             let said = withdraw(cluster, object, id).await;
             if !said.is_empty() {
@@ -114,22 +134,19 @@ struct RequestWaiter<'a> {
 
 impl Waiter for RequestWaiter<'_> {
     /// The operator's answer, good or bad; an error of the wait itself is that none came.
-    type Outcome = Result<Answer>;
+    type Outcome = Answer;
 
-    fn read(&mut self, object: &Object, tail: &mut Tail<'_>) -> Result<Option<Result<Answer>>> {
+    fn read(&mut self, object: &Object, tail: &mut Tail<'_>) -> Result<Option<Answer>> {
         let status = object.status();
         let Some(request) = status.requests.iter().find(|r| r.id == self.id) else {
             return Ok(None);
         };
         self.answered = true;
         let message = crds::secret::mask(&request.message);
-        Ok(match request.state {
-            RequestState::Succeeded => Some(Ok(Answer {
-                message,
-                job: request.job.clone(),
-            })),
-            RequestState::Failed => Some(Err(Error::new(Kind::RunFailed, message))),
-            RequestState::Refused => Some(Err(Error::new(Kind::Other, message))),
+        let failed = match request.state {
+            RequestState::Succeeded => None,
+            RequestState::Failed => Some(Kind::RunFailed),
+            RequestState::Refused => Some(Kind::Other),
             RequestState::Queued | RequestState::Running => {
                 self.job.clone_from(&request.job);
                 let job = request.job.as_deref().unwrap_or("request");
@@ -141,9 +158,14 @@ impl Waiter for RequestWaiter<'_> {
                 if request.job.is_some() || !message.is_empty() {
                     tail.say(self.state.clone());
                 }
-                None
+                return Ok(None);
             }
-        })
+        };
+        Ok(Some(Answer {
+            message,
+            job: request.job.clone(),
+            failed,
+        }))
     }
 
     fn job(&self) -> Option<&str> {

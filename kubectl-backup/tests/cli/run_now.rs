@@ -429,7 +429,7 @@ fn the_store_and_status_side_by_side() {
         cut,
         [
             "RUN STATE STARTED SIZE ROWS ENCRYPTED KEY",
-            "shop-1 Missing 2026-01-02T00:00:00Z 7B - no p/1.sql.zst",
+            "shop-1 Missing 2026-01-02T00:00:00Z 7B - - p/1.sql.zst",
             "shop-2 Stored 2026-01-02T00:00:00Z 2.0KiB 12 no p/2.sql.zst",
             "shop-0 NoRun 2025-12-01T00:00:00Z 7B 1 age p/0.sql.zst.age",
         ]
@@ -440,6 +440,71 @@ fn the_store_and_status_side_by_side() {
             .ok()
             .out,
         "p/1.sql.zst\np/2.sql.zst\np/0.sql.zst.age\n"
+    );
+}
+
+/// What one storage has is shown though another can't be listed; the exit code says that this is not all.
+#[test]
+fn a_broken_storage_is_a_line_of_its_own() {
+    let fake = Fake::start();
+    fake.install("backups");
+    let artefact = |storage: &str| json!({ "key": "a.tar.gz.enc", "size": 7, "storage": storage });
+    let runs = json!([{
+        "name": "nightly-1", "trigger": "Schedule", "result": "Succeeded",
+        "artefacts": [artefact("disk"), artefact("dav")],
+    }]);
+    fake.put(json!({
+        "apiVersion": "gobackup.io/v1", "kind": "Backup",
+        "metadata": { "name": "nightly", "namespace": "prod", "uid": "u-1", "resourceVersion": "1" },
+        "spec": {}, "status": { "runs": runs },
+    }));
+    fake.pod(
+        pod("list-x", "2026-01-03T00:00:00Z", json!({ "terminated": { "exitCode": 4 } })),
+        "{\"event\":\"unreachable\",\"storage\":\"dav\",\"reason\":\"PermissionDenied\",\"message\":\"Storage dav: refused\"}\n\
+         {\"event\":\"artefact\",\"state\":\"Stored\",\"storage\":\"disk\",\"key\":\"a.tar.gz.enc\",\"run\":\"nightly-1\",\"startedAt\":\"2026-01-02T00:00:00Z\",\"storedBytes\":7,\"encryption\":\"openssl\"}\n",
+    );
+    fake.operate(|object| {
+        let request = request(object)?;
+        let mut after = object.clone();
+        after["metadata"]["annotations"] = json!({});
+        after["status"]["requests"] = json!([{ "id": request.id, "action": "List", "state": "Failed", "job": "list", "message": "Storage dav: refused; the rest: 1 archives" }]);
+        Some(after)
+    });
+    let ran = Config::new(&fake).run(&["runs", "backup/nightly", "--stored"]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert!(
+        ran.err
+            .contains("error: Storage dav: refused; the rest: 1 archives"),
+        "{}",
+        ran.err
+    );
+    let rows: Vec<Vec<&str>> = ran
+        .out
+        .lines()
+        .map(|l| l.split_whitespace().collect())
+        .collect();
+    assert_eq!(
+        rows[0],
+        [
+            "RUN",
+            "STATE",
+            "STORAGE",
+            "STARTED",
+            "SIZE",
+            "ROWS",
+            "ENCRYPTED",
+            "AGE",
+            "KEY"
+        ]
+    );
+    assert_eq!(rows[1][..3], ["nightly-1", "Stored", "disk"]);
+    assert_eq!((rows[1][6], rows[1][8]), ("openssl", "a.tar.gz.enc"));
+    assert_eq!(rows[2][..3], ["-", "Unreachable", "dav"]);
+    assert_eq!(
+        rows.len(),
+        3,
+        "nothing is called missing that was not looked for: {}",
+        ran.out
     );
 }
 

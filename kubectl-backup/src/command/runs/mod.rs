@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::select;
 use crate::view::output::{formatted, list};
 use crate::view::runs::{OwnedRun, table};
+use crate::view::stored::Line;
 use crate::view::time::zone_or_utc;
 
 /// Lists runs.
@@ -77,17 +78,22 @@ async fn stored(
     let limit = crate::cluster::duration("--timeout", &args.timeout)?;
     let mut all = vec![];
     for object in objects {
-        match stored::of(context, cluster, object, limit).await {
-            Ok(lines) => all.extend(lines.into_iter().filter(|l| only.lets(object, &l.run))),
-            Err(error) => {
-                context.ui.error(&error);
-                failed.get_or_insert(Error::silent(error.kind));
-            }
+        let (lines, error) = match stored::of(context, cluster, object, limit).await {
+            Ok(listed) => listed,
+            Err(error) => (vec![], Some(error)),
+        };
+        // A line without a key is of a storage, and may hide what is asked for.
+        let wanted = |l: &Line| l.key.is_empty() || only.lets(object, &l.run);
+        all.extend(lines.into_iter().filter(wanted));
+        if let Some(error) = error {
+            context.ui.error(&error);
+            failed.get_or_insert(Error::silent(error.kind));
         }
     }
     match &args.output {
         Output::Name => {
-            let names: String = all.iter().map(|l| format!("{}\n", l.key)).collect();
+            let keys = all.iter().filter(|l| !l.key.is_empty());
+            let names: String = keys.map(|l| format!("{}\n", l.key)).collect();
             context.ui.out(&names)?;
         }
         Output::Print(format) => {

@@ -10,41 +10,49 @@ use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::ui::Mark;
 use crate::view::pod::container;
-use crate::view::stored::{Line, artefacts, lines};
-use crate::waiting::request::{ask, wait_for_answer};
+use crate::view::stored::{Line, Store, lines};
+use crate::waiting::request::{ask, wait_for_end};
 
-/// The lines of an object.
+/// The lines of an object, and why they are not all: a storage that refuses keeps nothing of the others
+/// back.
 ///
 /// # Errors
-/// No operator, a store that refuses, a log that may not be read, time is up.
+/// No operator, nothing could be listed, a log that may not be read, time is up.
 pub(crate) async fn of(
     context: &Context,
     cluster: &Cluster,
     object: &Object,
     limit: Duration,
-) -> Result<Vec<Line>> {
+) -> Result<(Vec<Line>, Option<Error>)> {
     let id = ask(context, cluster, object, Action::List, Options::default()).await?;
     let short = object.kind.short_name(&object.name());
     context.ui.progress(
         Mark::Action,
         &format!("{short}: list of the store requested (id {id})"),
     );
-    let answer = wait_for_answer(context, cluster, object, &id, limit).await?;
-    let job = answer.job.ok_or_else(|| {
-        Error::new(
+    let answer = wait_for_end(context, cluster, object, &id, limit).await?;
+    let failed = answer.failed.map(|kind| Error::new(kind, answer.message));
+    let log = match &answer.job {
+        Some(job) => log(cluster, &object.namespace(), job).await,
+        None => Err(Error::new(
             Exit::Other,
             format!("{short}: the operator named no job that lists the store"),
-        )
-    })?;
-    let log = log(cluster, &object.namespace(), &job).await?;
+        )),
+    };
+    let (log, failed) = match (log, failed) {
+        (Ok(log), failed) => (log, failed),
+        // Why it failed says more than why there is no log.
+        (Err(error), failed) => return Err(failed.unwrap_or(error)),
+    };
     let status = object.status();
     let zone = status.schedule.as_ref().map(|s| s.time_zone.clone());
-    let found = artefacts(log.iter().map(String::as_str));
-    Ok(lines(
+    let store = Store::of(log.iter().map(String::as_str));
+    let lines = lines(
         (&object.namespace(), &short, &zone.unwrap_or_default()),
-        &found,
+        &store,
         &status.runs,
-    ))
+    );
+    Ok((lines, failed))
 }
 
 /// The log of the Job's newest pod.
