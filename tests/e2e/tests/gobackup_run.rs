@@ -402,14 +402,8 @@ fn runs_and_probes_tell_what_is_reachable() {
 
     set("redis", REDIS_PASSWORD);
     set("dav", "wrong");
-    let at = chrono::DateTime::from_timestamp(unix_seconds(), 0).unwrap();
-    let request = serde_json::json!({
-        "action": "Probe", "id": "by-hand",
-        "at": at.to_rfc3339(), "expiresAt": (at + chrono::Duration::minutes(10)).to_rfc3339(),
-    });
-    let annotation = format!("batch.isekiro.com/request-0123456789={request}");
-    ns.kubectl(&["annotate", "backups.gobackup.io", "nightly", &annotation])
-        .ok();
+    let request = serde_json::json!({ "action": "Probe", "id": "by-hand" });
+    ns.ask("backups.gobackup.io", "nightly", request);
     let dav = reachable(&ns, "storages.gobackup.io", "dav", "False");
     assert_eq!(dav["reason"], "PermissionDenied");
     reachable(&ns, "storages.gobackup.io", "bucket", "True");

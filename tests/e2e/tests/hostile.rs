@@ -469,7 +469,11 @@ spec:
         ("volume", "no-such-secret"),
     ];
     for (name, words) in rows {
-        ns.backup(&["run-now", name]).ok();
+        // The plugin looks first, and sends nothing.
+        let refused = ns.backup(&["run-now", name]).code(5);
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+        let request = serde_json::json!({ "action": "Backup", "id": "by-hand" });
+        ns.ask("mysqlbackups.batch.isekiro.com", name, request);
         let pending = |run: &Value| run["phase"] == "Pending";
         let (run, _) = run_that("what is missing", 40, &ns, name, pending);
         assert!(run["message"].as_str().unwrap().contains(words), "{run}");

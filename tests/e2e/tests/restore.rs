@@ -238,18 +238,8 @@ fn a_run_is_verified_by_restore_and_a_row_that_is_missing_is_seen() {
         .find(|f| f.ends_with(".sql.zst"))
         .unwrap();
     remove_a_row(&volume.join(dump));
-    let at = chrono::DateTime::from_timestamp(e2e::wait::unix_seconds(), 0).unwrap();
-    let request = json!({
-        "action": "Verify", "id": "by-hand", "options": {"mode": "Restore"},
-        "at": at.to_rfc3339(), "expiresAt": (at + chrono::Duration::minutes(10)).to_rfc3339(),
-    });
-    ns.kubectl(&[
-        "annotate",
-        "mysqlbackups.batch.isekiro.com",
-        "checked",
-        &format!("batch.isekiro.com/request-0123456789={request}"),
-    ])
-    .ok();
+    let request = json!({ "action": "Verify", "id": "by-hand", "options": {"mode": "Restore"} });
+    ns.ask("mysqlbackups.batch.isekiro.com", "checked", request);
     let object = verified(&ns, "False");
     let run = &object["status"]["runs"][0];
     assert_eq!(run["verification"]["passed"], false);
