@@ -22,6 +22,8 @@ pub(crate) struct Context {
     pub(crate) zone: Zone,
     /// What was asked of the operator and has no answer yet.
     pub(crate) open_requests: OpenRequests,
+    /// The namespace that the flags or the kubeconfig mean, once it is known.
+    namespace: std::sync::OnceLock<String>,
     clock: (DateTime<Utc>, tokio::time::Instant),
 }
 
@@ -50,6 +52,7 @@ impl Context {
             env,
             zone,
             open_requests: OpenRequests::default(),
+            namespace: std::sync::OnceLock::new(),
             clock: (now, tokio::time::Instant::now()),
         })
     }
@@ -65,7 +68,21 @@ impl Context {
     /// # Errors
     /// What is wrong with the configuration.
     pub(crate) async fn cluster(&self) -> Result<Cluster> {
-        Cluster::connect(&self.connection, &self.env).await
+        let cluster = Cluster::connect(&self.connection, &self.env).await?;
+        // The first one is the one of the flags.
+        let _ = self.namespace.set(cluster.namespace.clone());
+        Ok(cluster)
+    }
+
+    /// What stands behind the name of an object of another namespace than the command's.
+    pub(crate) fn elsewhere(&self, object: &Object) -> String {
+        let namespace = object.namespace();
+        match self.namespace.get() {
+            Some(own) if !namespace.is_empty() && *own != namespace => {
+                format!(" (namespace {namespace})")
+            }
+            _ => String::new(),
+        }
     }
 
     /// Tells what a list leaves out, since the caller may not read it.
@@ -95,8 +112,9 @@ impl Context {
                     crate::cli::DryRun::Client => " (dry run)",
                     crate::cli::DryRun::Server => " (server dry run)",
                 };
+                let elsewhere = self.elsewhere(object);
                 self.ui
-                    .line(&format!("{} {what}{suffix}", object.full_name()))
+                    .line(&format!("{} {what}{suffix}{elsewhere}", object.full_name()))
             }
         }
     }

@@ -62,6 +62,8 @@ pub(crate) async fn of_restore(context: &Context, cluster: &Cluster, object: &Ob
         events,
         now: context.now(),
         ascii: context.ui.ascii(),
+        color: context.ui.color(),
+        zone: context.zone,
     })
 }
 
@@ -122,6 +124,7 @@ async fn read<'a>(
         zone: context.zone,
         now: context.now(),
         ascii: context.ui.ascii(),
+        color: context.ui.color(),
     }
 }
 

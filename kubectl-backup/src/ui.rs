@@ -110,6 +110,22 @@ impl Ui {
         self.terminals.input && self.terminals.output && !self.no_input && !self.dumb
     }
 
+    /// True if people read stdout.
+    pub(crate) fn is_read(&self) -> bool {
+        self.terminals.output
+    }
+
+    /// True if people read stderr.
+    pub(crate) fn is_read_beside(&self) -> bool {
+        self.terminals.error
+    }
+
+    /// Columns of the screen, if stdout is one.
+    pub(crate) fn width(&self) -> Option<usize> {
+        let width = || usize::from(console::Term::stdout().size().1);
+        self.terminals.output.then(width).filter(|width| *width > 0)
+    }
+
     /// True if words on stdout may be coloured.
     pub(crate) fn color(&self) -> bool {
         self.color_out
@@ -218,6 +234,7 @@ impl Ui {
         self.out(&table.render(Look {
             color: self.color_out,
             no_headers,
+            width: self.width(),
         }))
     }
 

@@ -1,6 +1,6 @@
 //! Arguments of `logs`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 /// `logs`.
 #[derive(Args, Debug)]
@@ -20,7 +20,19 @@ pub(crate) struct Logs {
     /// Container; the backup program's if unset
     #[arg(short, long, value_name = "NAME")]
     pub(crate) container: Option<String>,
+    /// How lines of the backup program are printed: text for people, json as it wrote them; unset is text on a terminal, else json
+    #[arg(short, long, value_enum, ignore_case = true, value_name = "FORMAT")]
+    pub(crate) output: Option<LogFormat>,
     /// Put the time in front of each line
     #[arg(long)]
     pub(crate) timestamps: bool,
+}
+
+/// `-o` of `logs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A line of words for each of the program's
+    Text,
+    /// As the program wrote them
+    Json,
 }

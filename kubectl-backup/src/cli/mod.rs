@@ -53,7 +53,7 @@ pub(crate) use export::Export;
 pub(crate) use health::{Health, HealthOutput};
 pub(crate) use import::Import;
 pub(crate) use list::{List, SortBy};
-pub(crate) use logs::Logs;
+pub(crate) use logs::{LogFormat, Logs};
 pub(crate) use man::Man;
 pub(crate) use output::{ChangeOutput, Format, Output, StructuredOutput};
 pub(crate) use restore::{DefinersFlag, LocationFlags, Restore, TargetFlags};

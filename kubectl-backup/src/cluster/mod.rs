@@ -34,6 +34,8 @@ pub(crate) use table::{Change, Event, Query, ServerTable};
 #[derive(Clone)]
 pub(crate) struct Cluster {
     client: Client,
+    /// The same without a time limit: a stream that says nothing for a while is not broken.
+    patient: Client,
     /// Namespace to act in.
     pub(crate) namespace: String,
     /// Who we are, for the record.
@@ -61,20 +63,29 @@ impl Cluster {
             context: endpoint.context,
             helper: helper::Helper::of(endpoint.config.auth_info.exec.as_ref()),
         };
-        let client = trust::client(endpoint.config).map_err(|e| {
-            fail::explain(
-                &e,
-                Call {
+        let make = |config| {
+            trust::client(config).map_err(|e| {
+                let call = Call {
                     verb: "get",
                     resource: "",
                     kind: None,
                     namespace: None,
-                },
-                &place,
-            )
-        })?;
+                };
+                fail::explain(&e, call, &place)
+            })
+        };
+        let limited = endpoint.config.read_timeout.is_some();
+        let mut unlimited = endpoint.config.clone();
+        unlimited.read_timeout = None;
+        let client = make(endpoint.config)?;
+        let patient = if limited {
+            make(unlimited)?
+        } else {
+            client.clone()
+        };
         Ok(Self {
             client,
+            patient,
             namespace: endpoint.namespace,
             user: endpoint.user,
             place,

@@ -400,7 +400,9 @@ impl Cluster {
     ) -> impl Stream<Item = Result<Option<Object>>> + Send + use<> {
         let namespace = object.namespace();
         let (kind, place) = (object.kind, self.place.clone());
-        watcher::watch_object(self.api(kind, Some(&namespace)), &object.name())
+        let resource = kind.api_resource();
+        let api = Api::namespaced_with(self.patient.clone(), &namespace, &resource);
+        watcher::watch_object(api, &object.name())
             .default_backoff()
             .filter_map(move |event| {
                 let refusal = event.as_ref().err().and_then(refusal);

@@ -101,7 +101,12 @@ impl Cluster {
         pod: &str,
         options: &LogOptions,
     ) -> Result<impl Stream<Item = std::io::Result<String>> + Send + Unpin + use<>> {
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let client = if options.follow {
+            &self.patient
+        } else {
+            &self.client
+        };
+        let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
         let params = LogParams {
             container: options.container.clone(),
             follow: options.follow,

@@ -275,7 +275,7 @@ impl Cluster {
             &[("watch", "true"), ("resourceVersion", version)],
         );
         let opened = self
-            .client
+            .patient
             .request_events::<T>(request(&uri, accept)?)
             .await;
         let events = match opened {

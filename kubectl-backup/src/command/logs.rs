@@ -6,13 +6,14 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::mpsc;
 
-use crate::cli::Logs;
+use crate::cli::{LogFormat, Logs};
 use crate::cluster::{Cluster, LogOptions, Object};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::select::{self, find_run, never_ran, unlisted};
 use crate::startup;
 use crate::ui::Mark;
+use crate::view::log::readable;
 use crate::view::pod::{Stage, container};
 use crate::view::runs::outcome;
 use crate::waiting::log_stream::stream;
@@ -176,6 +177,22 @@ async fn print(
 ) -> Result<()> {
     let name = pod.metadata.name.clone().unwrap_or_default();
     let container = args.container.clone().or_else(|| container(pod));
+    let words = args
+        .output
+        .map_or(context.ui.is_read(), |format| format == LogFormat::Text);
+    let tell = |line: &str| {
+        // What --timestamps put in front stays there.
+        let (time, rest) = match line.split_once(' ').filter(|_| args.timestamps) {
+            Some((time, rest)) => (format!("{time} "), rest),
+            None => (String::new(), line),
+        };
+        match words {
+            true => context
+                .ui
+                .line(&format!("{time}{}", readable(rest, context.zone))),
+            false => context.ui.line(line),
+        }
+    };
     // Following everything survives broken streams and restarts.
     if args.follow && args.tail < 0 && !args.previous && !args.timestamps {
         let (sender, mut lines) = mpsc::channel(256);
@@ -188,7 +205,7 @@ async fn print(
             sender,
         ));
         while let Some(line) = lines.recv().await {
-            context.ui.line(&line)?;
+            tell(&line)?;
         }
         let _ = follow.await;
         return Ok(());
@@ -202,7 +219,7 @@ async fn print(
     };
     let mut lines = cluster.log(namespace, &name, &options).await?;
     while let Some(line) = lines.next().await {
-        context.ui.line(&line?)?;
+        tell(&line?)?;
     }
     Ok(())
 }

@@ -40,6 +40,8 @@ pub(crate) async fn run(context: &Context, args: &Restore) -> Result<()> {
     };
     let spec = spec(args, from.as_ref())?;
     let name = name(args, from.as_ref())?;
+    // Who asked for the object gets that alone.
+    let silent = args.change.output.is_some();
     let dry_run = args.change.dry_run;
     if dry_run != DryRun::Client {
         let whose = object(&cluster, &name, &spec)?;
@@ -52,7 +54,7 @@ pub(crate) async fn run(context: &Context, args: &Restore) -> Result<()> {
     }
     if args.check {
         let object = create(context, &cluster, args, object(&cluster, &name, &spec)?).await?;
-        return wait_and_report(context, &cluster, &object, args.follow, timeout).await;
+        return wait_and_report(context, &cluster, &object, args.follow, timeout, silent).await;
     }
     checked(context, &cluster, &name, &spec, timeout).await?;
     consent(context, args, &spec)?;
@@ -63,7 +65,7 @@ pub(crate) async fn run(context: &Context, args: &Restore) -> Result<()> {
             .hint(&format!("kubectl backup wait restore/{name}"));
         return Ok(());
     }
-    wait_and_report(context, &cluster, &object, args.follow, timeout).await
+    wait_and_report(context, &cluster, &object, args.follow, timeout, silent).await
 }
 
 fn name(args: &Restore, from: Option<&From>) -> Result<String> {

@@ -100,7 +100,7 @@ async fn one(
         timeout,
     };
     let run = wait_for_run(context, cluster, awaited).await?;
-    report_result(context, &object, &run)?;
+    report_result(context, &object, &run, args.change.output.as_ref())?;
     Ok(true)
 }
 

@@ -9,10 +9,9 @@ use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::select;
 use crate::text::counted;
-use crate::view::duration::until as until_text;
+use crate::view::calendar::{self, Due};
 use crate::view::output::structured;
 use crate::view::preview;
-use crate::view::table::Table;
 
 /// Runs the verb.
 ///
@@ -88,10 +87,7 @@ async fn next(context: &Context, args: &Next) -> Result<()> {
     }
 }
 
-/// Runs a day beyond which an object gets one line a day.
-const OFTEN: i64 = 12;
-
-/// What is due in the days to come, over all objects that are not suspended.
+/// What is due in the days to come, over all objects that are not suspended, day by day in one zone.
 async fn calendar(context: &Context, args: &Calendar) -> Result<()> {
     let cluster = context.cluster().await?;
     let found = select::objects(
@@ -102,44 +98,25 @@ async fn calendar(context: &Context, args: &Calendar) -> Result<()> {
         args.selector.as_deref(),
     )
     .await?;
-    let now = context.now();
-    let until = now + chrono::Duration::days(i64::from(args.days));
-    let mut lines = vec![];
-    for object in found.iter().filter(|o| !o.suspended()) {
-        let Ok(schedule) = object.schedule() else {
-            continue;
-        };
-        let anchor = object.created().unwrap_or(now);
-        let all = schedule.count_in(now, until, anchor);
-        let often = all.count > OFTEN * i64::from(args.days);
-        let count = if often {
-            1
-        } else {
-            u16::try_from(all.count).unwrap_or(u16::MAX)
-        };
-        for at in preview::next(&schedule, now, anchor, count) {
-            let note = if often {
-                format!("then {}, {} runs in all", schedule.describe(), all.count)
-            } else {
-                String::new()
-            };
-            lines.push((at, object, schedule.zone(), note));
-        }
-    }
-    lines.sort_by_key(|(at, object, ..)| (*at, object.name()));
-    let mut header = vec!["WHEN", "IN", "NAME", "NOTE"];
-    if args.all_namespaces {
-        header.insert(2, "NAMESPACE");
-    }
-    let mut table = Table::new(&header);
-    for (at, object, zone, note) in lines {
-        let mut cells = vec![context.zone.show(at, zone), until_text(at, now)];
-        if args.all_namespaces {
-            cells.push(object.namespace());
-        }
-        cells.extend([object.kind.short_name(&object.name()), note]);
-        table.push(cells);
-    }
+    let due: Vec<Due> = found
+        .iter()
+        .filter(|object| !object.suspended())
+        .filter_map(|object| {
+            Some(Due {
+                namespace: object.namespace(),
+                name: object.kind.short_name(&object.name()),
+                anchor: object.created().unwrap_or(context.now()),
+                schedule: object.schedule().ok()?,
+            })
+        })
+        .collect();
+    let table = calendar::table(
+        &due,
+        args.days,
+        args.all_namespaces,
+        context.zone,
+        context.now(),
+    );
     if table.rows.is_empty() {
         context.ui.note(&format!(
             "Nothing is due in the next {}.",

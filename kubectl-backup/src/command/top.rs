@@ -13,8 +13,11 @@ use crate::context::Context;
 use crate::description;
 use crate::error::{Error, Result};
 use crate::kind::{KINDS, Target};
+use crate::presence;
 use crate::view::list::{Row, Shape, rows, table};
-use crate::view::top::{Action, Key, State};
+use crate::view::log::readable;
+use crate::view::table::Look;
+use crate::view::top::{Action, Key, Pager, Selected, State};
 
 /// How often the list is read again.
 const EVERY: Duration = Duration::from_secs(2);
@@ -28,7 +31,7 @@ const TAIL: i64 = 40;
 pub(crate) async fn run(context: &Context, args: &Top) -> Result<()> {
     let cluster = context.cluster().await?;
     let query = Query {
-        namespace: Some(cluster.namespace.clone()),
+        namespace: (!args.all_namespaces).then(|| cluster.namespace.clone()),
         labels: args.selector.clone(),
         chunk: 500,
         ..Query::default()
@@ -36,11 +39,16 @@ pub(crate) async fn run(context: &Context, args: &Top) -> Result<()> {
     let (rows, hidden) = read(&cluster, &query).await?;
     let mut state = State {
         rows,
+        namespaced: args.all_namespaces,
         ..State::default()
     };
     if !context.ui.is_screen() {
         context.left_out(&hidden);
-        let shown = table(&state.rows, Shape::default(), context.now());
+        let shape = Shape {
+            namespace: args.all_namespaces,
+            ..Shape::default()
+        };
+        let shown = table(&state.rows, shape, context.now());
         return context.ui.table(&shown, false);
     }
     if let Some(error) = hidden.first() {
@@ -52,7 +60,7 @@ pub(crate) async fn run(context: &Context, args: &Top) -> Result<()> {
     loop {
         context
             .ui
-            .screen(&state.frame(context.ui.height(), context.ui.color(), context.now()))?;
+            .screen(&state.frame(context.ui.height(), look(context), context.now()))?;
         tokio::select! {
             _ = ticks.tick() => match read(&cluster, &query).await {
                 Ok((rows, _)) => state.rows = rows,
@@ -69,6 +77,14 @@ pub(crate) async fn run(context: &Context, args: &Top) -> Result<()> {
                 next.send(()).await.map_err(|_| gone())?;
             }
         }
+    }
+}
+
+fn look(context: &Context) -> Look {
+    Look {
+        color: context.ui.color(),
+        no_headers: false,
+        width: context.ui.width(),
     }
 }
 
@@ -112,13 +128,21 @@ async fn act(
         Action::Suspend(name) => toggle(context, cluster, name).await,
         Action::Logs(name) | Action::Describe(name) => {
             let text = match object(cluster, name).await {
-                Ok(object) if matches!(action, Action::Logs(_)) => log(cluster, &object).await,
+                Ok(object) if matches!(action, Action::Logs(_)) => {
+                    log(context, cluster, &object).await
+                }
                 Ok(object) => description::of_object(context, cluster, &object).await,
                 Err(error) => error.message,
             };
-            context.ui.screen(&format!("{text}\nAny key goes back."))?;
-            next.send(()).await.map_err(|_| gone())?;
-            keys.recv().await.ok_or_else(gone)?;
+            let mut pager = Pager::new(&text);
+            loop {
+                let height = context.ui.height();
+                context.ui.screen(&pager.frame(height))?;
+                next.send(()).await.map_err(|_| gone())?;
+                if pager.press(keys.recv().await.ok_or_else(gone)?, height) {
+                    break;
+                }
+            }
             Ok(String::new())
         }
     };
@@ -126,12 +150,17 @@ async fn act(
     Ok(())
 }
 
-async fn object(cluster: &Cluster, name: &str) -> Result<Object> {
-    cluster.find(&Target::parse(name)?).await
+async fn object(cluster: &Cluster, of: &Selected) -> Result<Object> {
+    let mut there = cluster.clone();
+    if !of.namespace.is_empty() {
+        there.namespace.clone_from(&of.namespace);
+    }
+    there.find(&Target::parse(&of.name)?).await
 }
 
-async fn start(context: &Context, cluster: &Cluster, name: &str) -> Result<String> {
+async fn start(context: &Context, cluster: &Cluster, name: &Selected) -> Result<String> {
     let object = object(cluster, name).await?;
+    presence::of_run(context, cluster, &object).await?;
     let id = fresh_id(&object.uid());
     let request = crds::request::Request::new(
         crds::request::Action::Backup,
@@ -145,7 +174,7 @@ async fn start(context: &Context, cluster: &Cluster, name: &str) -> Result<Strin
     Ok(format!("{name}: run requested (id {id})"))
 }
 
-async fn toggle(context: &Context, cluster: &Cluster, name: &str) -> Result<String> {
+async fn toggle(context: &Context, cluster: &Cluster, name: &Selected) -> Result<String> {
     let object = object(cluster, name).await?;
     let suspend = !object.suspended();
     let patch = if suspend {
@@ -163,7 +192,7 @@ async fn toggle(context: &Context, cluster: &Cluster, name: &str) -> Result<Stri
 }
 
 /// The end of the log of the newest run.
-async fn log(cluster: &Cluster, object: &Object) -> String {
+async fn log(context: &Context, cluster: &Cluster, object: &Object) -> String {
     let Some(run) = object.current_run() else {
         return "Nothing ran yet.".to_owned();
     };
@@ -185,6 +214,7 @@ async fn log(cluster: &Cluster, object: &Object) -> String {
         Ok(lines) => {
             let lines: Vec<String> = lines
                 .filter_map(|l| std::future::ready(l.ok()))
+                .map(|l| readable(&l, context.zone).into_owned())
                 .collect()
                 .await;
             lines.join("\n")

@@ -17,7 +17,8 @@ pub(crate) async fn run(context: &Context, args: &Wait) -> Result<()> {
     let cluster = context.cluster().await?;
     if let Some(name) = select::restore_name(&args.name) {
         let object = select::restore(&cluster, name).await?;
-        return restore::wait_and_report(context, &cluster, &object, args.follow, timeout).await;
+        return restore::wait_and_report(context, &cluster, &object, args.follow, timeout, false)
+            .await;
     }
     let (object, run) = select::find_run(&cluster, &args.name).await?.listed()?;
     let awaited = AwaitedRun {
@@ -28,5 +29,5 @@ pub(crate) async fn run(context: &Context, args: &Wait) -> Result<()> {
         timeout,
     };
     let run = wait_for_run(context, &cluster, awaited).await?;
-    report_result(context, &object, &run)
+    report_result(context, &object, &run, None)
 }

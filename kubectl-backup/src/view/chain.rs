@@ -6,7 +6,9 @@ use crds::secret;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
+use super::log::readable;
 use super::page::{Inputs, Page, Probe};
+use super::time::Zone;
 use super::{duration, pod, runs};
 use crate::cluster::current_run;
 
@@ -58,7 +60,14 @@ pub(crate) fn behind(page: &mut Page, inputs: &Inputs<'_>, name: &str) {
         .as_ref()
         .ok()
         .and_then(|j| j.as_ref()?.metadata.uid.as_deref());
-    pods(page, uid, &inputs.pods, &inputs.log, &inputs.events);
+    pods(
+        page,
+        uid,
+        &inputs.pods,
+        &inputs.log,
+        &inputs.events,
+        inputs.zone,
+    );
 }
 
 /// Pods of the Job of this UID, and the end of the newest one's log.
@@ -68,6 +77,7 @@ pub(crate) fn pods(
     pods: &Probe<Vec<Pod>>,
     log: &Probe<Vec<String>>,
     events: &Probe<Vec<Event>>,
+    zone: Zone,
 ) {
     let events = events.as_deref().unwrap_or_default();
     match pods {
@@ -88,7 +98,10 @@ pub(crate) fn pods(
     match log {
         Ok(lines) if lines.is_empty() => {}
         Ok(lines) => {
-            let lines: Vec<String> = lines.iter().map(|l| secret::mask(l)).collect();
+            let lines: Vec<String> = lines
+                .iter()
+                .map(|l| secret::mask(&readable(l, zone)))
+                .collect();
             page.lines("Last log lines", &lines);
         }
         Err(why) => page.field("Log", why),

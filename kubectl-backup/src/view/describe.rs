@@ -23,7 +23,7 @@ pub(crate) fn describe(inputs: &Inputs<'_>) -> String {
         .as_ref()
         .map_or("UTC", |s| s.time_zone.as_str());
     let zone = spec_zone(inputs.object).unwrap_or_else(|| zone_or_utc(text));
-    let mut page = Page::default();
+    let mut page = Page::new(inputs.color);
     head(&mut page, inputs, &status, zone);
     super::settings::settings(&mut page, inputs.object.spec());
     history(&mut page, inputs, &status, zone);

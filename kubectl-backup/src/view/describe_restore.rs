@@ -8,6 +8,7 @@ use crds::time::from_k8s;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
 use super::page::{Page, Probe, or};
+use super::time::Zone;
 use super::{chain, duration};
 
 /// What was read.
@@ -28,11 +29,15 @@ pub(crate) struct Inputs {
     pub(crate) now: DateTime<Utc>,
     /// Symbols must be ASCII.
     pub(crate) ascii: bool,
+    /// Words may be coloured.
+    pub(crate) color: bool,
+    /// The zone to show times in.
+    pub(crate) zone: Zone,
 }
 
 /// The description.
 pub(crate) fn describe(inputs: &Inputs) -> String {
-    let mut page = Page::default();
+    let mut page = Page::new(inputs.color);
     let (spec, status) = (&inputs.spec, &inputs.status);
     page.field("Name", &inputs.name.0);
     page.field("Kind", "Restore (batch.isekiro.com/v1)");
@@ -58,7 +63,14 @@ pub(crate) fn describe(inputs: &Inputs) -> String {
         &job.map_or_else(|| "<none>".to_owned(), |job| format!("job/{job}")),
     );
     let uid = status.job_uid.as_deref();
-    chain::pods(&mut page, uid, &inputs.pods, &inputs.log, &inputs.events);
+    chain::pods(
+        &mut page,
+        uid,
+        &inputs.pods,
+        &inputs.log,
+        &inputs.events,
+        inputs.zone,
+    );
     page.conditions(&status.conditions, inputs.now);
     page.events(&inputs.events, inputs.now);
     if let Some(hint) = hint(inputs) {

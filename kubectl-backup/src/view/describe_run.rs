@@ -10,7 +10,7 @@ use super::{chain, duration, runs};
 /// The description of the run of this name. `run` is none where status no longer lists it.
 pub(crate) fn describe_run(inputs: &Inputs<'_>, name: &str, run: Option<&Run>) -> String {
     let object = inputs.object;
-    let mut page = Page::default();
+    let mut page = Page::new(inputs.color);
     page.field("Name", name);
     page.field("Kind", "run (a Job of its object)");
     page.field("Object", &object.kind.short_name(&object.name()));

@@ -182,7 +182,7 @@ pub(crate) fn plain(table: &ServerTable, namespace: bool, wide: bool) -> Table {
     if namespace {
         header.insert(0, "NAMESPACE");
     }
-    let mut plain = Table::new(&header);
+    let mut plain = Table::new(&header).whole(wide);
     for row in &table.rows {
         let mut cells = vec![];
         if namespace {
@@ -239,6 +239,8 @@ pub(crate) struct Shape<'a> {
     pub(crate) namespace: bool,
     /// Everything.
     pub(crate) wide: bool,
+    /// Lines follow the table.
+    pub(crate) watched: bool,
     /// Labels that have a column each.
     pub(crate) labels: &'a [String],
     /// LABELS last.
@@ -278,7 +280,8 @@ pub(crate) fn table(rows: &[Row], shape: Shape<'_>, now: DateTime<Utc>) -> Table
     if shape.show_labels {
         header.push("LABELS");
     }
-    let mut table = Table::new(&header);
+    // Lines of a watch stand below each other: all have the same columns.
+    let mut table = Table::new(&header).whole(shape.wide || shape.watched);
     for row in rows {
         table.push(cells(row, shape, now));
     }

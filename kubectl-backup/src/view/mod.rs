@@ -1,6 +1,7 @@
 //! What is shown, as pure functions of what was read and of `now`.
 
 pub(crate) mod advice;
+pub(crate) mod calendar;
 pub(crate) mod chain;
 pub(crate) mod describe;
 pub(crate) mod describe_restore;
@@ -9,6 +10,7 @@ pub(crate) mod duration;
 pub(crate) mod events;
 pub(crate) mod freshness;
 pub(crate) mod list;
+pub(crate) mod log;
 pub(crate) mod output;
 pub(crate) mod page;
 pub(crate) mod pod;

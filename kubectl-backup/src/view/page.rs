@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::duration;
-use super::table::{Look, Table};
+use super::table::{Look, Table, Tone};
 use super::time::Zone;
 use crate::cluster::Object;
 use crate::text::sanitise;
@@ -36,25 +36,45 @@ pub(crate) struct Inputs<'a> {
     pub(crate) now: DateTime<Utc>,
     /// Symbols must be ASCII.
     pub(crate) ascii: bool,
+    /// Words may be coloured.
+    pub(crate) color: bool,
 }
 
 /// Text with a column of keys.
-#[derive(Default)]
 pub(crate) struct Page {
     text: String,
+    color: bool,
 }
 
 impl Page {
+    /// An empty page; marks and words of state have colours if `color` is true.
+    pub(crate) fn new(color: bool) -> Self {
+        Self {
+            text: String::new(),
+            color,
+        }
+    }
+
     /// A key and its value.
     pub(crate) fn field(&mut self, key: &str, value: &str) {
         let key = format!("{key}:");
-        let _ = writeln!(self.text, "{key:<14} {}", sanitise(value));
+        let mut value = sanitise(value);
+        if self.color {
+            for (mark, tone) in [("✔", Tone::Good), ("✖", Tone::Bad)] {
+                value = value.replace(mark, &tone.paint(mark));
+            }
+        }
+        let _ = writeln!(self.text, "{key:<14} {value}");
     }
 
     /// A title with a table below it.
     pub(crate) fn table(&mut self, title: &str, table: &Table) {
         let _ = writeln!(self.text, "{title}:");
-        for line in table.render(Look::default()).lines() {
+        let look = Look {
+            color: self.color,
+            ..Look::default()
+        };
+        for line in table.render(look).lines() {
             let _ = writeln!(self.text, "  {line}");
         }
     }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::output::structured;
+use super::table::Tone;
 use crate::cli::StructuredOutput;
 use crate::error::Error;
 
@@ -56,7 +57,12 @@ impl Report {
 }
 
 /// The report as people read it, or as JSON and YAML.
-pub(crate) fn render(report: &Report, output: Option<StructuredOutput>, ascii: bool) -> String {
+pub(crate) fn render(
+    report: &Report,
+    output: Option<StructuredOutput>,
+    ascii: bool,
+    color: bool,
+) -> String {
     if let Some(format) = output {
         let items: Vec<_> = report
             .findings
@@ -73,6 +79,17 @@ pub(crate) fn render(report: &Report, output: Option<StructuredOutput>, ascii: b
             (Verdict::Bad, false) => "✖",
             (Verdict::Open, false) => "-",
             (verdict, true) => word(verdict),
+        };
+        let tone = match finding.verdict {
+            Verdict::Good => Tone::Good,
+            Verdict::Attention => Tone::Attention,
+            Verdict::Bad => Tone::Bad,
+            Verdict::Open => Tone::Plain,
+        };
+        let mark = if color {
+            tone.paint(mark)
+        } else {
+            mark.to_owned()
         };
         text.push_str(&format!("{mark} {}\n", finding.what));
         if let Some(remedy) = finding

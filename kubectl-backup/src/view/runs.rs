@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use crds::run::{PENDING, Run, RunResult, Trigger};
 use crds::time::from_k8s;
+use serde_json::Value;
 
 use super::duration;
 use super::page::or;
@@ -83,7 +84,7 @@ pub(crate) fn table(
     if wide {
         header.push("MESSAGE");
     }
-    let mut table = Table::new(&header);
+    let mut table = Table::new(&header).whole(wide);
     for owned in runs {
         let run = owned.run;
         let dash = || "-".to_owned();
@@ -122,6 +123,14 @@ pub(crate) fn table(
         table.push(cells);
     }
     table
+}
+
+/// A run with the object it belongs to, for machines.
+pub(crate) fn value(run: &Run, object: &str, namespace: &str) -> Value {
+    let mut value = serde_json::to_value(run).unwrap_or_default();
+    value["object"] = object.into();
+    value["namespace"] = namespace.into();
+    value
 }
 
 /// `succeeded in 4m9s, 1.8GiB, <key>`, or `failed after 31s in phase "Dumping": <message>`.

@@ -26,9 +26,9 @@ impl Tone {
         match word {
             "Succeeded" | "Stored" | "OK" | "True" | "yes" => Self::Good,
             "Suspended" | "Running" | "NoRun" | "Waiting" | "Pending" | "Skipped" | "WARNING"
-            | "Former" | "Gobackup" | "NoRecord" => Self::Attention,
+            | "Former" | "Gobackup" | "NoRecord" | "Warning" | "Unknown" => Self::Attention,
             "Failed" | "Unverified" | "Invalid" | "Blocked" | "Missing" | "Damaged"
-            | "Unreachable" | "CRITICAL" => Self::Bad,
+            | "Unreachable" | "CRITICAL" | "False" => Self::Bad,
             _ => Self::Plain,
         }
     }
@@ -52,6 +52,8 @@ pub(crate) struct Table {
     pub(crate) header: Vec<String>,
     /// Cells.
     pub(crate) rows: Vec<Vec<String>>,
+    /// Every column stays, however narrow the screen.
+    pub(crate) whole: bool,
 }
 
 /// How a table is printed.
@@ -61,10 +63,38 @@ pub(crate) struct Look {
     pub(crate) color: bool,
     /// The header is left out.
     pub(crate) no_headers: bool,
+    /// Columns of the screen: a table that is wider loses columns of its own. None for any width.
+    pub(crate) width: Option<usize>,
 }
 
 /// Columns whose words are coloured.
-const COLOURED: [&str; 4] = ["STATUS", "RESULT", "VERIFIED", "STATE"];
+const COLOURED: [&str; 5] = ["STATUS", "RESULT", "VERIFIED", "STATE", "TYPE"];
+/// Columns that a narrow screen loses, the least important first. Names, states and what is not among
+/// these stay.
+const DROPPED_FIRST: [&str; 20] = [
+    "LABELS",
+    "ENCRYPTED",
+    "ZONE",
+    "ROWS",
+    "FROM",
+    "TRIGGER",
+    "DURATION",
+    "AGE",
+    "SIZE",
+    "SCHEDULE",
+    "NOTE",
+    "VERIFIED",
+    "IN",
+    "STARTED",
+    "STORAGE",
+    "NEXT-RUN",
+    "REASON",
+    "LAST-RUN",
+    "OBJECT",
+    "MESSAGE",
+];
+/// Blanks between two columns.
+const GAP: usize = 3;
 
 impl Table {
     /// A table without rows.
@@ -72,6 +102,44 @@ impl Table {
         Self {
             header: header.iter().map(ToString::to_string).collect(),
             rows: vec![],
+            whole: false,
+        }
+    }
+
+    /// The table, every column of which stays where `whole` is true.
+    pub(crate) fn whole(mut self, whole: bool) -> Self {
+        self.whole = whole;
+        self
+    }
+
+    /// The table without the columns for which a screen of this width has no room.
+    fn fitted(&self, width: usize) -> Self {
+        let widest = |index: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(index));
+            let cells = cells.map(|cell| console::measure_text_width(cell));
+            cells.max().unwrap_or(0)
+        };
+        let mut kept: Vec<(usize, usize)> = self
+            .header
+            .iter()
+            .enumerate()
+            .map(|(index, title)| (index, widest(index).max(title.len()).max(6)))
+            .collect();
+        for title in DROPPED_FIRST {
+            let gaps = GAP * kept.len().saturating_sub(1);
+            if kept.iter().map(|(_, width)| width).sum::<usize>() + gaps <= width {
+                break;
+            }
+            kept.retain(|(index, _)| self.header.get(*index).is_none_or(|t| t != title));
+        }
+        let cut = |cells: &Vec<String>| {
+            let cells = kept.iter().filter_map(|(index, _)| cells.get(*index));
+            cells.cloned().collect()
+        };
+        Self {
+            header: cut(&self.header),
+            rows: self.rows.iter().map(cut).collect(),
+            whole: true,
         }
     }
 
@@ -91,6 +159,9 @@ impl Table {
     pub(crate) fn render(&self, look: Look) -> String {
         if self.rows.is_empty() {
             return String::new();
+        }
+        if let Some(width) = look.width.filter(|_| !self.whole) {
+            return self.fitted(width).render(look);
         }
         let mut table = Comfy::new();
         table
@@ -249,17 +320,36 @@ mod tests {
         assert_eq!(narrow.render(Look::default()), "A        B\n1        2\n");
         let look = Look {
             no_headers: true,
-            color: false,
+            ..Look::default()
         };
         assert_eq!(narrow.render(look), "1   2\n");
         assert_eq!(Table::new(&["A"]).render(look), "");
+    }
+
+    /// Expected widths are counted by hand: 9 + 9 + 9 + 6 letters and three gaps of three.
+    #[test]
+    fn u17_a_narrow_screen_loses_the_least_important_columns() {
+        let titles = |width: usize, whole: bool| {
+            let look = Look {
+                width: Some(width),
+                ..Look::default()
+            };
+            let text = table().whole(whole).render(look);
+            let first = text.lines().next().unwrap_or_default();
+            first.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(titles(42, false), "NAME SCHEDULE STATUS AGE");
+        assert_eq!(titles(41, false), "NAME SCHEDULE STATUS");
+        assert_eq!(titles(30, false), "NAME STATUS");
+        assert_eq!(titles(5, false), "NAME STATUS");
+        assert_eq!(titles(5, true), "NAME SCHEDULE STATUS AGE");
     }
 
     #[test]
     fn colour_changes_no_width() {
         let look = Look {
             color: true,
-            no_headers: false,
+            ..Look::default()
         };
         let coloured = table().render(look);
         assert!(

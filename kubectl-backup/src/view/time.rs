@@ -29,6 +29,14 @@ impl Zone {
             Self::Named(zone) => crds::time::rfc3339_in(at, zone),
         }
     }
+
+    /// The time of day with its offset: `12:00:03Z`, in UTC where no schedule says otherwise.
+    pub(crate) fn time_of_day(self, at: DateTime<Utc>) -> String {
+        let whole = self.show(at, Tz::UTC);
+        whole
+            .split_once('T')
+            .map_or(whole.clone(), |(_, time)| time.to_owned())
+    }
 }
 
 /// The zone of a name, UTC if there is none or it is unknown.

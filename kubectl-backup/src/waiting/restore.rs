@@ -35,7 +35,7 @@ pub(crate) async fn wait_for_restore(
     wait(context, cluster, object, &mut waiter, follow, limit).await
 }
 
-/// As [`wait_for_restore`], then tells how it ended.
+/// As [`wait_for_restore`], then tells how it ended; on stdout too, unless `silent`.
 ///
 /// # Errors
 /// As [`wait_for_restore`] and [`report_result`].
@@ -45,19 +45,29 @@ pub(crate) async fn wait_and_report(
     object: &Object,
     follow: bool,
     timeout: Duration,
+    silent: bool,
 ) -> Result<()> {
     let status = wait_for_restore(context, cluster, object, follow, timeout).await?;
-    report_result(context, object, &status)
+    report_result(context, object, &status, silent)
 }
 
 /// Tells how it ended, as an exit status.
 ///
 /// # Errors
 /// The restore failed.
-fn report_result(context: &Context, object: &Object, status: &RestoreStatus) -> Result<()> {
+fn report_result(
+    context: &Context,
+    object: &Object,
+    status: &RestoreStatus,
+    silent: bool,
+) -> Result<()> {
     let name = object.full_name();
+    let line = |text: &str| match silent {
+        true => Ok(()),
+        false => context.ui.line(text),
+    };
     if status.phase != Some(RestorePhase::Succeeded) {
-        context.ui.line(&format!("{name} failed"))?;
+        line(&format!("{name} failed"))?;
         return Err(failure(context, object, status));
     }
     context.ui.progress(
@@ -67,7 +77,7 @@ fn report_result(context: &Context, object: &Object, status: &RestoreStatus) -> 
     for warning in &status.warnings {
         context.ui.warn(&secret::mask(warning));
     }
-    context.ui.line(&format!("{name} succeeded"))
+    line(&format!("{name} succeeded"))
 }
 
 /// The error of a restore that failed.

@@ -7,10 +7,12 @@ use crds::status::{RequestState, RequestStatus};
 
 use super::tail::Tail;
 use super::{ANSWER_LIMIT, Waiter, unless_zero, wait};
+use crate::cli::ChangeOutput;
 use crate::cluster::{Cluster, Object};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::ui::Mark;
+use crate::view::output::formatted;
 use crate::view::runs;
 
 /// The run that is waited for.
@@ -56,27 +58,45 @@ pub(crate) async fn wait_for_run(
     .await
 }
 
-/// The exit status of a run that has ended, with its last words.
+/// The exit status of a run that has ended, with its last words; stdout has the run in the format asked
+/// for, and nothing else.
 ///
 /// # Errors
 /// The run was not good.
-pub(crate) fn report_result(context: &Context, object: &Object, run: &Run) -> Result<()> {
+pub(crate) fn report_result(
+    context: &Context,
+    object: &Object,
+    run: &Run,
+    output: Option<&ChangeOutput>,
+) -> Result<()> {
     let text = runs::outcome(run, context.now());
-    let line = format!(
-        "{} run/{} {}",
-        object.full_name(),
-        run.name,
-        run.result.as_str().to_lowercase()
-    );
+    let line = match output {
+        None => format!(
+            "{} run/{} {}{}\n",
+            object.full_name(),
+            run.name,
+            run.result.as_str().to_lowercase(),
+            context.elsewhere(object)
+        ),
+        Some(ChangeOutput::Name) => format!("run/{}\n", run.name),
+        Some(ChangeOutput::Print(format)) => {
+            let owner = object.kind.short_name(&object.name());
+            formatted(
+                &runs::value(run, &owner, &object.namespace()),
+                format,
+                false,
+            )?
+        }
+    };
     if run.result == RunResult::Succeeded {
         context.ui.progress(Mark::Good, &text);
         for warning in &run.warnings {
             context.ui.warn(&crds::secret::mask(warning));
         }
-        return context.ui.line(&line);
+        return context.ui.out(&line);
     }
     let symbol = Mark::Bad.symbol(context.ui.ascii());
-    context.ui.line(&line)?;
+    context.ui.out(&line)?;
     Err(
         Error::verbatim(Kind::RunFailed, format!("{symbol} {} {text}", run.name))
             .hint(format!("kubectl backup logs {}", run.name)),

@@ -13,6 +13,7 @@ use crate::cluster::Cluster;
 use crate::context::Context;
 use crate::startup;
 use crate::ui::Mark;
+use crate::view::log::readable;
 use crate::view::pod::{Stage, container, needs_events};
 
 /// How long the end of a log is waited for once the Job has ended.
@@ -80,9 +81,13 @@ impl<'a> Tail<'a> {
     pub(crate) fn line(&mut self, line: &str) {
         let Some(progress) = crate::view::progress::parse(line) else {
             if self.follow {
+                let line = match self.context.ui.is_read_beside() {
+                    true => readable(line, self.context.zone),
+                    false => line.into(),
+                };
                 match &self.bar {
-                    Some(bar) => bar.suspend(|| self.context.ui.note(line)),
-                    None => self.context.ui.note(line),
+                    Some(bar) => bar.suspend(|| self.context.ui.note(&line)),
+                    None => self.context.ui.note(&line),
                 }
             }
             return;

@@ -244,7 +244,7 @@ fn from_a_file_with_several_documents() {
     let ran = config.run(&["create", "-f", path]).ok();
     assert_eq!(
         ran.out,
-        "mysqlbackup.batch.isekiro.com/a created\nmysqlbackup.batch.isekiro.com/b created\n"
+        "mysqlbackup.batch.isekiro.com/a created\nmysqlbackup.batch.isekiro.com/b created (namespace other)\n"
     );
     assert_eq!(fake.get("prod", "a").unwrap()["spec"]["unknown"], 1);
     assert!(fake.get("other", "b").is_some());

@@ -187,13 +187,13 @@ fn the_calendar_of_all_that_is_due() {
         .ok();
     let count = |name: &str| ran.out.lines().filter(|l| l.contains(name)).count();
     assert_eq!(
-        (count("daily"), count("often"), count("held")),
-        (3, 1, 0),
+        (count("daily"), count("often") >= 3, count("held")),
+        (3, true, 0),
         "{}",
         ran.out
     );
     assert!(
-        ran.out.contains("then every 30 minutes, 144 runs in all"),
+        ran.out.contains("then every 30 minutes, 48 runs this day"),
         "{}",
         ran.out
     );

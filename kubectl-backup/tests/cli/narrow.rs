@@ -158,3 +158,38 @@ fn times_in_the_zone_one_wants() {
         Some(2)
     );
 }
+
+/// A watch is one long request: what limits a request ends it as little as silence does.
+#[test]
+fn u14_a_watch_outlives_the_limit_of_a_request() {
+    let fake = Fake::start();
+    three(&fake);
+    let config = Config::new(&fake);
+    let mut child = config
+        .command(&["list", "mbk", "-w", "--request-timeout", "1s"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map(|l| l.unwrap());
+    assert_eq!(lines.by_ref().take(4).count(), 4);
+    let watches = |fake: &Fake| {
+        let seen = fake.seen().into_iter();
+        seen.filter(|s| s.query.contains_key("watch")).count()
+    };
+    super::eventually("it watches", || watches(&fake) == 1);
+    // Longer than the limit: a broken watch would be opened again, and all lines come once more.
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(3);
+    while std::time::Instant::now() < until {
+        assert_eq!(watches(&fake), 1, "it was opened again");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let mut object = fake.get("prod", "a").unwrap();
+    object["spec"]["suspend"] = true.into();
+    fake.put(object);
+    let line = lines.next().unwrap();
+    assert!(line.contains("/a") && line.contains("Suspended"), "{line}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -534,3 +534,47 @@ fn a_container_that_is_not_there_is_refused_with_those_that_are() {
         );
     }
 }
+
+/// stdout has the run in the format asked for and nothing else, good or bad.
+#[test]
+fn u14_a_run_that_is_waited_for_is_json_where_that_is_asked_for() {
+    for (result, code) in [("Succeeded", 0), ("Failed", 4)] {
+        let (_fake, config) = with_result(json!({ "result": result, "reason": "Completed" }));
+        let ran = config.run(&["run-now", "shop", "--wait", "-o", "json"]);
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        let run: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(
+            (&run["result"], &run["object"], &run["namespace"]),
+            (&json!(result), &json!("mysqlbackup/shop"), &json!("prod"))
+        );
+        let (_fake, config) = with_result(json!({ "result": result, "reason": "Completed" }));
+        let ran = config.run(&["run-now", "shop", "--wait", "-o", "name"]);
+        assert!(
+            ran.out.starts_with("run/shop-m") && ran.out.lines().count() == 1,
+            "{ran:?}"
+        );
+    }
+}
+
+#[test]
+fn u14_a_line_of_another_namespace_names_it() {
+    let fake = Fake::start();
+    for namespace in ["eu", "prod"] {
+        fake.put(backup(
+            namespace,
+            "shop",
+            json!({ "schedule": "@daily" }),
+            Value::Null,
+        ));
+    }
+    let config = Config::new(&fake);
+    let ran = config.run(&["suspend", "-A", "--all", "--yes"]).ok();
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(
+        lines[0].contains("shop suspended")
+            && lines[0].ends_with(" (namespace eu)")
+            && !lines[1].contains("namespace"),
+        "{}",
+        ran.out
+    );
+}

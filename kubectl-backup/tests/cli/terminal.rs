@@ -23,9 +23,14 @@ struct Terminal {
 
 impl Terminal {
     fn start(config: &Config, args: &[&str]) -> Self {
+        Self::start_after("", config, args)
+    }
+
+    /// Starts the program after other words of the shell, such as a width of the terminal.
+    fn start_after(before: &str, config: &Config, args: &[&str]) -> Self {
         let quoted: Vec<String> = args.iter().map(|a| format!("'{a}'")).collect();
         let line = format!(
-            "exec {} {}",
+            "{before} exec {} {}",
             env!("CARGO_BIN_EXE_kubectl-backup"),
             quoted.join(" ")
         );
@@ -319,14 +324,27 @@ fn the_live_table_and_its_keys() {
     terminal.expect("> mysqlbackup/crm");
     terminal.press("j");
     terminal.expect("> mysqlbackup/shop");
+    // Nothing is changed without a yes.
     terminal.press("s");
+    terminal.expect("Suspend or resume mysqlbackup/shop? (y/n)");
+    terminal.press("n");
+    terminal.expect("> mysqlbackup/shop");
+    assert_eq!(
+        fake.get("prod", "shop").unwrap()["spec"].get("suspend"),
+        None
+    );
+    terminal.press("s");
+    terminal.expect("(y/n)");
+    terminal.press("y");
     terminal.expect("mysqlbackup/shop suspended");
     assert_eq!(fake.get("prod", "shop").unwrap()["spec"]["suspend"], true);
     terminal.press("t");
+    terminal.expect("Run mysqlbackup/shop now? (y/n)");
+    terminal.press("y");
     terminal.expect("mysqlbackup/shop: run requested");
     terminal.press("d");
     terminal.expect("Name:          shop");
-    terminal.expect("Any key goes back.");
+    terminal.expect("key goes back.");
     terminal.press("x");
     terminal.expect("> mysqlbackup/shop");
     terminal.press("q");
@@ -335,4 +353,122 @@ fn the_live_table_and_its_keys() {
     // In a pipe it is the list, once.
     let ran = config.run(&["top"]).ok();
     assert_eq!(ran.out.lines().count(), 3, "{}", ran.out);
+}
+
+/// The same in all namespaces: each line, and what is asked, names its own.
+#[test]
+fn u17_the_live_table_of_all_namespaces() {
+    let fake = Fake::start();
+    for namespace in ["eu", "us"] {
+        fake.put(backup(
+            namespace,
+            "shop",
+            json!({ "schedule": "@daily" }),
+            Value::Null,
+        ));
+    }
+    let config = Config::new(&fake);
+    let mut terminal = Terminal::start_after("stty rows 24 cols 120;", &config, &["top", "-A"]);
+    terminal.expect("> eu");
+    terminal.press("j");
+    terminal.expect("> us");
+    terminal.press("s");
+    terminal.expect("Suspend or resume mysqlbackup/shop in namespace us? (y/n)");
+    terminal.press("y");
+    terminal.expect("suspended");
+    terminal.press("q");
+    assert_eq!(terminal.end().0, Some(0));
+    assert_eq!(fake.get("us", "shop").unwrap()["spec"]["suspend"], true);
+    assert_eq!(fake.get("eu", "shop").unwrap()["spec"].get("suspend"), None);
+}
+
+#[test]
+fn u17_a_narrow_terminal_loses_columns_and_never_the_name_or_the_state() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "0 2 * * *", "timeZone": "Europe/Berlin", "suspend": true }),
+        Value::Null,
+    ));
+    let config = Config::new(&fake);
+    let titles = |columns: u16, args: &[&str]| {
+        let before = format!("stty rows 24 cols {columns};");
+        let (code, screen) = Terminal::start_after(&before, &config, args).end();
+        assert_eq!(code, Some(0), "{screen}");
+        let line = screen.lines().next().unwrap_or_default();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let all = "NAME SCHEDULE ZONE STATUS LAST-RUN RESULT NEXT-RUN AGE";
+    assert_eq!(titles(160, &["list"]), all);
+    assert_eq!(
+        titles(60, &["list"]),
+        "NAME STATUS LAST-RUN RESULT NEXT-RUN"
+    );
+    assert_eq!(titles(10, &["list"]), "NAME STATUS RESULT");
+    // Who asks for everything gets it, and a pipe has no width.
+    assert!(titles(60, &["list", "-o", "wide"]).starts_with(all.trim_end_matches(" AGE")));
+    let piped = config.run(&["list"]).ok().out;
+    assert_eq!(
+        piped
+            .lines()
+            .next()
+            .unwrap()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" "),
+        all
+    );
+}
+
+#[test]
+fn u17_colours_in_describe_and_doctor_on_a_terminal_alone() {
+    let fake = Fake::start();
+    running(&fake);
+    let mut object = fake.get("prod", "shop").unwrap();
+    object["status"]["runs"] = json!([{ "name": "shop-1", "trigger": "Schedule", "result": "Failed", "reason": "NoSpace", "message": "no space left" }]);
+    object["status"]["conditions"] = json!([{ "type": "Ready", "status": "False", "reason": "NoSpace", "message": "no space left", "lastTransitionTime": "2026-01-02T00:00:00Z" }]);
+    fake.put(object);
+    let config = Config::new(&fake);
+    let page = |before: &str, verb: &[&str]| Terminal::start_after(before, &config, verb).end().1;
+    let described = page("", &["describe", "shop"]);
+    assert!(
+        described.contains("\u{1b}[31m✖\u{1b}[0m Active")
+            && described.contains("\u{1b}[31mFalse\u{1b}[0m"),
+        "{described:?}"
+    );
+    assert!(page("", &["doctor"]).contains("\u{1b}[32m✔\u{1b}[0m configuration"));
+    for verb in [["describe", "shop"].as_slice(), &["doctor"]] {
+        assert!(
+            !page("export NO_COLOR=1;", verb).contains("\u{1b}["),
+            "{verb:?}"
+        );
+        assert!(!config.run(verb).out.contains("\u{1b}["), "{verb:?}");
+    }
+}
+
+/// Words for people, JSON for programs, and either where it is asked for.
+#[test]
+fn u17_a_log_is_read_by_people_on_a_terminal_and_by_programs_in_a_pipe() {
+    let fake = Fake::start();
+    running(&fake);
+    let line = r#"{"timestamp":"2026-01-02T12:00:03.5Z","level":"INFO","event":"phase","phase":"Dumping"}"#;
+    let state = json!({ "terminated": { "exitCode": 0 } });
+    fake.pod(json!({
+        "metadata": { "name": "shop-2-a", "namespace": "prod", "creationTimestamp": "2026-01-02T00:00:00Z" },
+        "spec": { "containers": [{ "name": "backup" }] },
+        "status": { "containerStatuses": [{ "name": "backup", "image": "", "imageID": "", "ready": true, "restartCount": 0, "state": state }] },
+    }), &format!("{line}\n"));
+    let config = Config::new(&fake);
+    let words = "12:00:03Z Dumping";
+    let screen = |args: &[&str]| Terminal::start(&config, args).end().1;
+    assert_eq!(screen(&["logs", "shop"]).trim(), words);
+    assert_eq!(screen(&["logs", "shop", "-o", "json"]).trim(), line);
+    assert_eq!(config.run(&["logs", "shop"]).ok().out.trim(), line);
+    assert_eq!(
+        config.run(&["logs", "shop", "-o", "text"]).ok().out.trim(),
+        words
+    );
+    let page = config.run(&["describe", "shop"]).ok().out;
+    assert!(page.contains(&format!("  {words}\n")), "{page}");
 }

@@ -20,9 +20,12 @@ pub(crate) async fn run(context: &Context, args: &Doctor) -> Result<()> {
         Ok(cluster) => outcome = examine(context, &cluster, args, &mut report).await,
         Err(error) => report.failed(Verdict::Bad, "configuration", &error),
     }
-    context
-        .ui
-        .out(&render(&report, args.output, context.ui.ascii()))?;
+    context.ui.out(&render(
+        &report,
+        args.output,
+        context.ui.ascii(),
+        context.ui.color(),
+    ))?;
     outcome?;
     if report.findings.iter().any(|f| f.verdict == Verdict::Bad) {
         return Err(Error::silent(Exit::Other));

@@ -130,6 +130,7 @@ fn shape(args: &List) -> Shape<'_> {
         context: false,
         namespace: args.all_namespaces,
         wide: args.output == Output::Wide,
+        watched: args.watch,
         labels: &args.label_columns,
         show_labels: args.show_labels,
     }

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 
 use crds::run::RunResult;
 use crds::time::from_k8s;
-use serde_json::Value;
 
 use crate::cli::{Output, Runs};
 use crate::cluster::{Cluster, Object};
@@ -14,7 +13,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::select;
 use crate::view::output::{formatted, list};
-use crate::view::runs::{OwnedRun, table};
+use crate::view::runs::{OwnedRun, table, value};
 use crate::view::stored::Line;
 use crate::view::time::zone_or_utc;
 
@@ -206,10 +205,12 @@ fn print(
             context.ui.out(&names)
         }
         Output::Print(format) => {
-            let items: Vec<Value> = runs.iter().map(value).collect();
-            context
-                .ui
-                .out(&formatted(&list(items), format, args.headers.no_headers)?)
+            let items = runs.iter().map(|o| value(o.run, &o.object, &o.namespace));
+            context.ui.out(&formatted(
+                &list(items.collect()),
+                format,
+                args.headers.no_headers,
+            )?)
         }
         Output::Table | Output::Wide => {
             if objects == 0 {
@@ -229,12 +230,4 @@ fn print(
             context.ui.table(&table, args.headers.no_headers)
         }
     }
-}
-
-/// A run with the object it belongs to.
-fn value(owned: &OwnedRun<'_>) -> Value {
-    let mut value = serde_json::to_value(owned.run).unwrap_or_default();
-    value["object"] = owned.object.clone().into();
-    value["namespace"] = owned.namespace.clone().into();
-    value
 }
