@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::select;
 use crate::text::counted;
-use crate::view::calendar::{self, Due};
+use crate::view::calendar::{self, ScheduledObject};
 use crate::view::output::structured;
 use crate::view::preview;
 
@@ -98,11 +98,11 @@ async fn calendar(context: &Context, args: &Calendar) -> Result<()> {
         args.selector.as_deref(),
     )
     .await?;
-    let due: Vec<Due> = found
+    let due: Vec<ScheduledObject> = found
         .iter()
         .filter(|object| !object.suspended())
         .filter_map(|object| {
-            Some(Due {
+            Some(ScheduledObject {
                 namespace: object.namespace(),
                 name: object.kind.short_name(&object.name()),
                 anchor: object.created().unwrap_or(context.now()),

@@ -17,7 +17,7 @@ use crate::presence;
 use crate::view::list::{Row, Shape, rows, table};
 use crate::view::log::readable;
 use crate::view::table::Look;
-use crate::view::top::{Action, Key, Pager, Selected, State};
+use crate::view::top::{Action, Key, ObjectName, Pager, State};
 
 /// How often the list is read again.
 const EVERY: Duration = Duration::from_secs(2);
@@ -150,7 +150,7 @@ async fn act(
     Ok(())
 }
 
-async fn object(cluster: &Cluster, of: &Selected) -> Result<Object> {
+async fn object(cluster: &Cluster, of: &ObjectName) -> Result<Object> {
     let mut there = cluster.clone();
     if !of.namespace.is_empty() {
         there.namespace.clone_from(&of.namespace);
@@ -158,7 +158,7 @@ async fn object(cluster: &Cluster, of: &Selected) -> Result<Object> {
     there.find(&Target::parse(&of.name)?).await
 }
 
-async fn start(context: &Context, cluster: &Cluster, name: &Selected) -> Result<String> {
+async fn start(context: &Context, cluster: &Cluster, name: &ObjectName) -> Result<String> {
     let object = object(cluster, name).await?;
     presence::of_run(context, cluster, &object).await?;
     let id = fresh_id(&object.uid());
@@ -174,7 +174,7 @@ async fn start(context: &Context, cluster: &Cluster, name: &Selected) -> Result<
     Ok(format!("{name}: run requested (id {id})"))
 }
 
-async fn toggle(context: &Context, cluster: &Cluster, name: &Selected) -> Result<String> {
+async fn toggle(context: &Context, cluster: &Cluster, name: &ObjectName) -> Result<String> {
     let object = object(cluster, name).await?;
     let suspend = !object.suspended();
     let patch = if suspend {

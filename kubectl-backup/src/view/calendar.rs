@@ -13,7 +13,7 @@ use super::time::Zone;
 const OFTEN: i64 = 12;
 
 /// An object with a schedule.
-pub(crate) struct Due {
+pub(crate) struct ScheduledObject {
     /// Its namespace.
     pub(crate) namespace: String,
     /// `singular/name`.
@@ -26,7 +26,7 @@ pub(crate) struct Due {
 
 /// The zone that all lines are in: the one asked for; else that of all schedules, if they have one in
 /// common, else UTC.
-fn one_zone(zone: Zone, due: &[Due]) -> Zone {
+fn one_zone(zone: Zone, due: &[ScheduledObject]) -> Zone {
     if zone != Zone::Schedule {
         return zone;
     }
@@ -65,7 +65,7 @@ fn begins(zone: Zone, day: NaiveDate) -> DateTime<Utc> {
 
 /// The table: what is due from now on, through so many days.
 pub(crate) fn table(
-    due: &[Due],
+    due: &[ScheduledObject],
     days: u16,
     namespace: bool,
     zone: Zone,
@@ -110,10 +110,10 @@ pub(crate) fn table(
 
 /// The runs of one object after an instant, up to another; one line where they are many.
 fn of_day(
-    object: &Due,
+    object: &ScheduledObject,
     after: DateTime<Utc>,
     until: DateTime<Utc>,
-) -> Vec<(DateTime<Utc>, &Due, String)> {
+) -> Vec<(DateTime<Utc>, &ScheduledObject, String)> {
     let all = object.schedule.count_in(after, until, object.anchor);
     let often = all.count > OFTEN;
     let count = if often {
@@ -141,8 +141,8 @@ mod tests {
     use super::super::table::Look;
     use super::*;
 
-    fn due(name: &str, text: &str, zone: &str) -> Due {
-        Due {
+    fn due(name: &str, text: &str, zone: &str) -> ScheduledObject {
+        ScheduledObject {
             namespace: "prod".into(),
             name: name.into(),
             anchor: at("2026-01-01T00:00:00Z"),
@@ -154,7 +154,7 @@ mod tests {
         crds::time::parse_rfc3339(text).unwrap()
     }
 
-    fn lines(due: &[Due], days: u16, zone: Zone, now: &str) -> Vec<String> {
+    fn lines(due: &[ScheduledObject], days: u16, zone: Zone, now: &str) -> Vec<String> {
         let look = Look {
             no_headers: true,
             ..Look::default()

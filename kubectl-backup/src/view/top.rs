@@ -26,14 +26,14 @@ pub(crate) enum Key {
 
 /// The object of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Selected {
+pub(crate) struct ObjectName {
     /// Its namespace; empty where all are of the command's.
     pub(crate) namespace: String,
     /// `singular/name`.
     pub(crate) name: String,
 }
 
-impl fmt::Display for Selected {
+impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
         match self.namespace.as_str() {
@@ -49,13 +49,13 @@ pub(crate) enum Action {
     /// Leave.
     Quit,
     /// Run it now.
-    Run(Selected),
+    Run(ObjectName),
     /// Suspend it, or resume it.
-    Suspend(Selected),
+    Suspend(ObjectName),
     /// Show the log of its newest run.
-    Logs(Selected),
+    Logs(ObjectName),
     /// Describe it.
-    Describe(Selected),
+    Describe(ObjectName),
 }
 
 /// Where the user is.
@@ -89,14 +89,14 @@ impl State {
             .collect()
     }
 
-    fn name(&self) -> Option<Selected> {
+    fn name(&self) -> Option<ObjectName> {
         let row = *self.visible().get(self.selected)?;
         let namespace = if self.namespaced {
             row.namespace.clone()
         } else {
             String::new()
         };
-        Some(Selected {
+        Some(ObjectName {
             namespace,
             name: row.name.clone(),
         })
@@ -258,9 +258,9 @@ mod tests {
     fn keys_move_select_and_filter() {
         let mut state = state();
         assert_eq!(state.press(Key::Down), None);
-        let of = |name: &str| Selected {
+        let of = |name: &str| ObjectName {
             name: name.into(),
-            ..Selected::default()
+            ..ObjectName::default()
         };
         // Nothing is changed without a yes.
         assert_eq!(state.press(Key::Char('t')), None);
