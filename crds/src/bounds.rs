@@ -7,6 +7,8 @@
 pub const MAX_SECONDS: i64 = 3_155_760_000;
 /// Most seconds that a run may take until its container runs: a year.
 pub const MAX_STARTUP_SECONDS: i64 = 31_536_000;
+/// Seconds that a run may take until its container runs, where the object is silent.
+pub const STARTUP_SECONDS: i64 = 600;
 /// Most seconds over which starts are spread: a day.
 pub const MAX_JITTER_SECONDS: i64 = 86_400;
 /// Most finished Jobs that an object keeps.

@@ -42,6 +42,18 @@ pub mod reason {
     pub const FOREIGN_CONTROLLER: &str = "ForeignController";
     /// A policy of the operator forbids the pod.
     pub const POLICY_DENIED: &str = "PolicyDenied";
+    /// Nothing is in the way.
+    pub const AS_SCHEDULED: &str = "AsScheduled";
+    /// No good run came of a slot in the time it may take.
+    pub const OVERDUE: &str = "Overdue";
+    /// A slot came due and no operator started it.
+    pub const SLOT_NOT_STARTED: &str = "SlotNotStarted";
+    /// Something that a run needs is not there.
+    pub const REFERENCE_MISSING: &str = "ReferenceMissing";
+    /// Somebody asked for the end of a run. Like the next, it does not count as a failure.
+    pub const CANCELLED: &str = "Cancelled";
+    /// A newer slot took a run's place under `concurrencyPolicy: Replace`.
+    pub const REPLACED: &str = "Replaced";
     /// The object is suspended.
     pub const SUSPENDED: &str = "Suspended";
     /// A next slot is set.

@@ -33,6 +33,7 @@ pub mod storage;
 pub mod text;
 pub mod time;
 pub mod validate;
+pub mod verdict;
 pub mod volumes;
 
 pub use mysql_backup::{MysqlBackup, MysqlBackupSpec};

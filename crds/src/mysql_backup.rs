@@ -41,6 +41,7 @@ use crate::status::ScheduleStatus;
     printcolumn = r#"{"name":"Last-Success","type":"date","jsonPath":".status.lastSuccessfulTime"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name":"Next-Schedule","type":"string","priority":1,"jsonPath":".status.nextScheduleTime"}"#,
+    printcolumn = r#"{"name":"Jitter","type":"integer","priority":1,"jsonPath":".spec.jitterSeconds"}"#,
     printcolumn = r#"{"name":"Size","type":"string","priority":1,"jsonPath":".status.lastSize"}"#,
     printcolumn = r#"{"name":"Failures","type":"integer","priority":1,"jsonPath":".status.consecutiveFailures"}"#,
     printcolumn = r#"{"name":"Last-Verified","type":"date","priority":1,"jsonPath":".status.lastVerifiedTime"}"#,

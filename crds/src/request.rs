@@ -39,6 +39,8 @@ pub enum Action {
     List,
     /// End a run.
     Cancel,
+    /// Answer, and do nothing else: is the operator there?
+    Echo,
     /// Load an artefact into a server: the Job of a Restore, never of a request.
     Restore,
     /// Tell receivers what the operator saw: the operator's own, never of a request.
@@ -55,6 +57,7 @@ impl Action {
             Self::Probe => "Probe",
             Self::List => "List",
             Self::Cancel => "Cancel",
+            Self::Echo => "Echo",
             Self::Restore => "Restore",
             Self::Notify => "Notify",
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::parts::NotificationEvent;
 use crate::request::Action;
-use crate::run::{Run, Verification};
+use crate::run::Run;
 
 /// Most runs in [`ScheduleStatus::runs`].
 pub const MAX_RUNS: usize = 20;
@@ -103,19 +103,6 @@ pub struct ScheduleStatus {
     /// Conditions Accepted, Scheduled, LastRunSucceeded, Verified and Ready; also Exclusive if another installation of the operator watches the object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-}
-
-impl ScheduleStatus {
-    /// The run whose verification failed or could not be made, if that is the newest verification that
-    /// runs in status know of. What it stored is not known to restore, so no program calls the object
-    /// well meanwhile.
-    pub fn unverified(&self) -> Option<(&Run, &Verification)> {
-        let newest = self
-            .runs
-            .iter()
-            .find_map(|run| Some((run, run.verification.as_ref()?)));
-        newest.filter(|(_, verification)| !verification.passed)
-    }
 }
 
 /// A schedule and the instant it became the object's schedule.

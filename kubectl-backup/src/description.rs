@@ -55,6 +55,7 @@ pub(crate) async fn of_restore(context: &Context, cluster: &Cluster, object: &Ob
     let events = events(cluster, object, status.job_uid.clone(), &pods).await;
     describe_restore::describe(&describe_restore::Inputs {
         name: (object.name(), namespace),
+        created: object.created(),
         spec: serde_json::from_value(object.spec().clone()).unwrap_or_default(),
         status,
         pods,
@@ -115,8 +116,10 @@ async fn read<'a>(
         .and_then(|j| j.as_ref())
         .and_then(|j| j.metadata.uid.clone());
     let events = events(cluster, object, job_uid, &pods).await;
+    let missing = cluster.missing(object).await;
     Inputs {
         object,
+        missing,
         job,
         pods,
         log,

@@ -65,6 +65,9 @@ pub(crate) static NEEDS: &[Need] = &[
     better("describe", &["list"], "", "pods"),
     better("describe", &["get"], "", "pods/log"),
     better("describe", &["list"], "", "events"),
+    better("describe", &["get"], "", "persistentvolumeclaims"),
+    better("describe", &["get"], "gobackup.io", "databases"),
+    better("describe", &["get"], "gobackup.io", "storages"),
     need("run-now", &["get", "patch"], BACKUPS, BACKUPS),
     better("run-now", &["list", "watch"], BACKUPS, BACKUPS),
     better("run-now", &["get", "list"], "", "pods"),
@@ -167,6 +170,25 @@ pub(crate) static NEEDS: &[Need] = &[
     better("bundle", &["get"], "", "pods/log"),
     better("bundle", &["list"], "", "events"),
     better("version", &["list"], "apps", "deployments"),
+];
+
+/// What the operator must be allowed in the namespace of the objects it acts on: verb, API group and
+/// resource. deploy/operator/role.yaml grants it.
+pub(crate) static OPERATOR_NEEDS: &[(&str, &str, &str)] = &[
+    ("list", crds::GROUP, "mysqlbackups"),
+    ("watch", crds::GROUP, "mysqlbackups"),
+    ("patch", crds::GROUP, "mysqlbackups"),
+    ("patch", crds::GROUP, "mysqlbackups/status"),
+    ("list", crds::GROUP, "restores"),
+    ("patch", crds::GROUP, "restores/status"),
+    ("create", "batch", "jobs"),
+    ("list", "batch", "jobs"),
+    ("watch", "batch", "jobs"),
+    ("delete", "batch", "jobs"),
+    ("list", "", "pods"),
+    ("watch", "", "pods"),
+    ("list", "", "events"),
+    ("create", "events.k8s.io", "events"),
 ];
 
 /// The table as markdown.

@@ -37,7 +37,7 @@ pub fn left_behind(action: Action, restore: bool, phase: &str, stored: &[&str]) 
         }
         Action::Verify => "nothing was proven, and nothing changed in the store".to_owned(),
         Action::Notify => "some receivers may not have been told".to_owned(),
-        Action::Restore | Action::Probe | Action::List | Action::Cancel => {
+        Action::Restore | Action::Probe | Action::List | Action::Cancel | Action::Echo => {
             "nothing was changed".to_owned()
         }
     }

@@ -141,8 +141,8 @@ fn act(context: &Context) -> Result<(), Failure> {
                 Action::Restore | Action::Notify => Err(Failure::settings(
                     "the options of the action are missing: use runner and operator of the same version",
                 )),
-                Action::Cancel => Err(Failure::settings(
-                    "action Cancel is the operator's: it ends the run's Job",
+                Action::Cancel | Action::Echo => Err(Failure::settings(
+                    "actions Cancel and Echo are the operator's own: they make no Job",
                 )),
             }
         }

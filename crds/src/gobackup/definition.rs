@@ -101,6 +101,7 @@ fn columns() -> Value {
         {"name": "Last-Success", "type": "date", "jsonPath": ".status.lastSuccessfulTime"},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
         {"name": "Next-Schedule", "type": "string", "priority": 1, "jsonPath": ".status.nextScheduleTime"},
+        {"name": "Jitter", "type": "integer", "priority": 1, "jsonPath": ".spec.schedule.jitterSeconds"},
         {"name": "Size", "type": "string", "priority": 1, "jsonPath": ".status.lastSize"},
         {"name": "Failures", "type": "integer", "priority": 1, "jsonPath": ".status.consecutiveFailures"},
         {"name": "Resolved", "type": "string", "priority": 1, "jsonPath": ".status.conditions[?(@.type=='ReferencesResolved')].status"},

@@ -10,7 +10,7 @@ pub(crate) struct Health {
     /// Objects.
     #[command(flatten)]
     pub(crate) scope: Scope,
-    /// Age of the newest good run from which it is a warning; the schedule's interval and two more, these at least 10m and at most 2h, if unset
+    /// Age of the newest good run from which it is critical; what the schedule allows if unset
     #[arg(long, value_name = "DURATION")]
     pub(crate) max_age: Option<String>,
     /// Output format

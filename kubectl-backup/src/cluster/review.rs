@@ -3,8 +3,10 @@
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview,
+    SubjectAccessReviewSpec,
 };
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Secret, Service};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt};
@@ -29,7 +31,11 @@ pub(crate) struct Offers {
 }
 
 impl Cluster {
-    fn ask<'a>(verb: &'a str, resource: &'a str, namespace: Option<&'a str>) -> Call<'a> {
+    pub(super) fn ask<'a>(
+        verb: &'a str,
+        resource: &'a str,
+        namespace: Option<&'a str>,
+    ) -> Call<'a> {
         Call {
             verb,
             resource,
@@ -43,20 +49,9 @@ impl Cluster {
     /// # Errors
     /// The review itself was refused.
     pub(crate) async fn may(&self, verb: &str, group: &str, resource: &str) -> Result<bool> {
-        let (resource, subresource) = match resource.split_once('/') {
-            Some((resource, sub)) => (resource, Some(sub.to_owned())),
-            None => (resource, None),
-        };
         let review = SelfSubjectAccessReview {
             spec: SelfSubjectAccessReviewSpec {
-                resource_attributes: Some(ResourceAttributes {
-                    verb: Some(verb.to_owned()),
-                    group: Some(group.to_owned()),
-                    resource: Some(resource.to_owned()),
-                    subresource,
-                    namespace: Some(self.namespace.clone()),
-                    ..ResourceAttributes::default()
-                }),
+                resource_attributes: Some(self.attributes(verb, group, resource)),
                 ..SelfSubjectAccessReviewSpec::default()
             },
             ..SelfSubjectAccessReview::default()
@@ -67,6 +62,59 @@ impl Cluster {
             .await
             .map_err(|e| self.explain(&e, Self::ask("create", "selfsubjectaccessreviews", None)))?;
         Ok(answer.status.is_some_and(|status| status.allowed))
+    }
+
+    /// True if another user may do this in the namespace.
+    ///
+    /// # Errors
+    /// The review itself was refused.
+    pub(crate) async fn may_user(
+        &self,
+        user: &str,
+        verb: &str,
+        group: &str,
+        resource: &str,
+    ) -> Result<bool> {
+        let review = SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: Some(user.to_owned()),
+                resource_attributes: Some(self.attributes(verb, group, resource)),
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        };
+        let api: Api<SubjectAccessReview> = Api::all(self.client.clone());
+        let answer = api
+            .create(&PostParams::default(), &review)
+            .await
+            .map_err(|e| self.explain(&e, Self::ask("create", "subjectaccessreviews", None)))?;
+        Ok(answer.status.is_some_and(|status| status.allowed))
+    }
+
+    /// A resource in the namespace, with its subresource, and what is to be done to it.
+    fn attributes(&self, verb: &str, group: &str, resource: &str) -> ResourceAttributes {
+        let (resource, subresource) = match resource.split_once('/') {
+            Some((resource, sub)) => (resource, Some(sub.to_owned())),
+            None => (resource, None),
+        };
+        ResourceAttributes {
+            verb: Some(verb.to_owned()),
+            group: Some(group.to_owned()),
+            resource: Some(resource.to_owned()),
+            subresource,
+            namespace: Some(self.namespace.clone()),
+            ..ResourceAttributes::default()
+        }
+    }
+
+    /// A Lease, if it is there.
+    ///
+    /// # Errors
+    /// What the server refused.
+    pub(crate) async fn lease(&self, namespace: &str, name: &str) -> Result<Option<Lease>> {
+        let api: Api<Lease> = Api::namespaced(self.client.clone(), namespace);
+        let found = api.get_opt(name).await;
+        found.map_err(|e| self.explain(&e, Self::ask("get", "leases", Some(namespace))))
     }
 
     /// The operator's Deployments in all namespaces.

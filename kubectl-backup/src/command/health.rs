@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use chrono::{DateTime, Utc};
+use crds::verdict::{Reason, State, Verdict};
 use serde_json::json;
 
 use crate::cli::{Health, HealthOutput};
@@ -10,8 +12,8 @@ use crate::cluster::{Object, duration};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::select;
-use crate::view::freshness::{self, Freshness, Reason, State};
 use crate::view::output::structured;
+use crate::view::verdict::{self, words};
 
 /// Status for what could not be found out.
 pub(crate) const UNKNOWN: u8 = 3;
@@ -22,9 +24,8 @@ pub(crate) const UNKNOWN: u8 = 3;
 /// The status of the worst object, or UNKNOWN.
 pub(crate) async fn run(context: &Context, args: &Health) -> Result<()> {
     match check(context, args).await {
-        Ok(State::Ok) => Ok(()),
-        Ok(State::Warning) => Err(Error::silent(Exit::Status(1))),
-        Ok(State::Critical) => Err(Error::silent(Exit::Status(2))),
+        Ok(State::Good) => Ok(()),
+        Ok(state) => Err(Error::silent(Exit::Status(state.number()))),
         Err(error) if error.kind == Exit::BrokenPipe => Err(error),
         Err(error) => {
             unknown(context, args.output, &error)?;
@@ -81,19 +82,19 @@ async fn check(context: &Context, args: &Health) -> Result<State> {
             },
         ));
     }
-    let judged: Vec<(&Object, Freshness)> = objects
+    let judged: Vec<(&Object, Verdict)> = objects
         .iter()
-        .map(|o| (o, freshness::of(o, max_age, context.now())))
+        .map(|o| (o, verdict::of(o, max_age, &[], context.now())))
         .collect();
     let state = judged
         .iter()
         .map(|(_, f)| f.state)
         .max()
-        .unwrap_or(State::Ok);
+        .unwrap_or(State::Good);
     let text = match args.output {
-        HealthOutput::Nagios => nagios(state, &judged, args.scope.all_namespaces),
+        HealthOutput::Nagios => nagios(state, &judged, args.scope.all_namespaces, context.now()),
         HealthOutput::Prom => prometheus(&judged),
-        HealthOutput::Json => json(state, &judged),
+        HealthOutput::Json => json(state, &judged, context.now()),
     };
     context.ui.out(&text)?;
     Ok(state)
@@ -108,7 +109,7 @@ fn label(object: &Object, namespaced: bool) -> String {
 }
 
 /// The label of an object's performance data, with its kind where another kind has the same name.
-fn data_label(object: &Object, judged: &[(&Object, Freshness)], namespaced: bool) -> String {
+fn data_label(object: &Object, judged: &[(&Object, Verdict)], namespaced: bool) -> String {
     let own = label(object, namespaced);
     let same = judged.iter().filter(|(o, _)| label(o, namespaced) == own);
     if same.count() > 1 {
@@ -119,7 +120,12 @@ fn data_label(object: &Object, judged: &[(&Object, Freshness)], namespaced: bool
 }
 
 /// The plugin format of Nagios: a summary with performance data, then a line an object.
-fn nagios(state: State, judged: &[(&Object, Freshness)], namespaced: bool) -> String {
+fn nagios(
+    state: State,
+    judged: &[(&Object, Verdict)],
+    namespaced: bool,
+    now: DateTime<Utc>,
+) -> String {
     let mut counts: BTreeMap<Reason, usize> = BTreeMap::new();
     for (_, f) in judged {
         *counts.entry(f.reason).or_default() += 1;
@@ -147,18 +153,13 @@ fn nagios(state: State, judged: &[(&Object, Freshness)], namespaced: bool) -> St
     text.push('\n');
     for (object, f) in judged {
         let name = object.kind.short_name(&label(object, namespaced));
-        let _ = writeln!(
-            text,
-            "{} {name}: {}",
-            f.state.as_str(),
-            crate::text::sanitise(&f.why)
-        );
+        let _ = writeln!(text, "{} {name}: {}", f.state.as_str(), words(f, now));
     }
     text
 }
 
 /// Gauges in the text format of Prometheus, for a textfile collector.
-fn prometheus(judged: &[(&Object, Freshness)]) -> String {
+fn prometheus(judged: &[(&Object, Verdict)]) -> String {
     let labels = |object: &Object| {
         format!(
             "{{kind=\"{}\",namespace=\"{}\",name=\"{}\"}}",
@@ -168,14 +169,14 @@ fn prometheus(judged: &[(&Object, Freshness)]) -> String {
         )
     };
     let mut text = String::from(
-        "# HELP kubectl_backup_health 0 OK, 1 WARNING, 2 CRITICAL.\n# TYPE kubectl_backup_health gauge\n",
+        "# HELP kubectl_backup_health 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n# TYPE kubectl_backup_health gauge\n",
     );
     for (object, f) in judged {
         let _ = writeln!(
             text,
             "kubectl_backup_health{} {}",
             labels(object),
-            f.state as u8
+            f.state.number()
         );
     }
     text.push_str(
@@ -193,7 +194,7 @@ fn prometheus(judged: &[(&Object, Freshness)]) -> String {
     text
 }
 
-fn json(state: State, judged: &[(&Object, Freshness)]) -> String {
+fn json(state: State, judged: &[(&Object, Verdict)], now: DateTime<Utc>) -> String {
     let items: Vec<_> = judged
         .iter()
         .map(|(object, f)| {
@@ -203,7 +204,9 @@ fn json(state: State, judged: &[(&Object, Freshness)]) -> String {
                 "name": object.name(),
                 "state": f.state.as_str(),
                 "reason": f.reason.as_str(),
-                "message": f.why,
+                "message": words(f, now),
+                "since": f.since.map(crds::time::rfc3339),
+                "next": f.next_step(&object.kind.short_name(&object.name())),
                 "ageSeconds": f.age,
                 "warningSeconds": f.limits.map(|l| l.0),
                 "criticalSeconds": f.limits.map(|l| l.1),

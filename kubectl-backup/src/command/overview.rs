@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crds::verdict::{Reason, State};
+
 use crate::cluster::Query;
 use crate::context::Context;
 use crate::error::Result;
@@ -24,16 +26,16 @@ pub(crate) async fn run(context: &Context) -> Result<()> {
     context.left_out(&hidden);
     let all: Vec<_> = tables
         .iter()
-        .flat_map(|(kind, table)| rows(kind, table))
+        .flat_map(|(kind, table)| rows(kind, table, context.now()))
         .collect();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for row in &all {
         *counts.entry(row.status).or_default() += 1;
     }
-    let failed: Vec<&str> = all
+    let bad: Vec<String> = all
         .iter()
-        .filter(|r| r.result == "Failed")
-        .map(|r| r.name.as_str())
+        .filter(|r| r.verdict.0 > State::Unknown)
+        .map(|r| format!("{} ({})", r.name, r.verdict.1.as_str()))
         .collect();
     let counts: Vec<String> = counts
         .iter()
@@ -48,11 +50,12 @@ pub(crate) async fn run(context: &Context) -> Result<()> {
         text.push_str(&format!(": {}", counts.join(", ")));
     }
     text.push('\n');
-    if !failed.is_empty() {
-        text.push_str(&format!("Last run failed: {}\n", failed.join(", ")));
+    if !bad.is_empty() {
+        text.push_str(&format!("Not good: {}\n", bad.join(", ")));
     }
     let mut next: Vec<_> = all
         .iter()
+        .filter(|r| r.verdict.1 != Reason::Overdue)
         .filter_map(|r| r.next.map(|at| (at, &r.name)))
         .collect();
     next.sort();

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use tokio::sync::mpsc;
 
@@ -36,7 +37,7 @@ pub(crate) async fn run(context: &Context, args: &Top) -> Result<()> {
         chunk: 500,
         ..Query::default()
     };
-    let (rows, hidden) = read(&cluster, &query).await?;
+    let (rows, hidden) = read(&cluster, &query, context.now()).await?;
     let mut state = State {
         rows,
         namespaced: args.all_namespaces,
@@ -62,7 +63,7 @@ pub(crate) async fn run(context: &Context, args: &Top) -> Result<()> {
             .ui
             .screen(&state.frame(context.ui.height(), look(context), context.now()))?;
         tokio::select! {
-            _ = ticks.tick() => match read(&cluster, &query).await {
+            _ = ticks.tick() => match read(&cluster, &query, context.now()).await {
                 Ok((rows, _)) => state.rows = rows,
                 Err(error) => state.message = error.message.lines().next().unwrap_or_default().to_owned(),
             },
@@ -108,9 +109,15 @@ fn keyboard(context: &Context) -> (mpsc::Sender<()>, mpsc::Receiver<Key>) {
     (next, keys)
 }
 
-async fn read(cluster: &Cluster, query: &Query) -> Result<(Vec<Row>, Vec<Error>)> {
+async fn read(
+    cluster: &Cluster,
+    query: &Query,
+    now: DateTime<Utc>,
+) -> Result<(Vec<Row>, Vec<Error>)> {
     let (tables, hidden) = cluster.readable_tables(&KINDS, query).await?;
-    let rows = tables.iter().flat_map(|(kind, table)| rows(kind, table));
+    let rows = tables
+        .iter()
+        .flat_map(|(kind, table)| rows(kind, table, now));
     Ok((rows.collect(), hidden))
 }
 

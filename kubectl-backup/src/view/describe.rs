@@ -7,11 +7,13 @@ use crds::run::{Run, RunResult};
 use crds::schedule::Schedule;
 use crds::secret;
 use crds::time::from_k8s;
+use crds::verdict::{Reason, State, Verdict};
 
-use super::advice::{Facts, advice};
+use super::advice::advice;
 use super::page::{Inputs, Page, or};
 use super::table::Table;
 use super::time::zone_or_utc;
+use super::verdict::{found, mark, word};
 use super::{duration, preview, runs};
 use crate::cluster::Object;
 
@@ -23,18 +25,16 @@ pub(crate) fn describe(inputs: &Inputs<'_>) -> String {
         .as_ref()
         .map_or("UTC", |s| s.time_zone.as_str());
     let zone = spec_zone(inputs.object).unwrap_or_else(|| zone_or_utc(text));
+    let verdict = super::verdict::of(inputs.object, None, &inputs.missing, inputs.now);
     let mut page = Page::new(inputs.color);
-    head(&mut page, inputs, &status, zone);
+    head(&mut page, inputs, &status, zone, &verdict);
     super::settings::settings(&mut page, inputs.object.spec());
     history(&mut page, inputs, &status, zone);
     super::chain::chain(&mut page, inputs, &status);
     tables(&mut page, inputs, &status);
-    let facts = Facts {
-        object: &inputs.object.kind.short_name(&inputs.object.name()),
-        suspended: inputs.object.suspended(),
-        generation: inputs.object.object.metadata.generation,
-    };
-    if let Some(advice) = advice(facts, &status) {
+    let name = inputs.object.kind.short_name(&inputs.object.name());
+    let generation = inputs.object.object.metadata.generation;
+    if let Some(advice) = advice(&name, generation, &status, &verdict) {
         page.field("Hint", &advice);
     }
     page.finish()
@@ -46,7 +46,13 @@ fn spec_zone(object: &Object) -> Option<Tz> {
         .and_then(|name| name.parse().ok())
 }
 
-fn head(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus, zone: Tz) {
+fn head(
+    page: &mut Page,
+    inputs: &Inputs<'_>,
+    status: &ScheduleStatus,
+    zone: Tz,
+    verdict: &Verdict,
+) {
     let object = inputs.object;
     page.field("Name", &object.name());
     let kind = object.kind;
@@ -65,8 +71,11 @@ fn head(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus, zone: Tz)
         let labels: Vec<String> = labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
         page.field("Labels", &labels.join(", "));
     }
-    page.field("Status", &summary(inputs, status));
-    schedule(page, inputs, status, zone);
+    page.field("Status", &summary(inputs, status, verdict));
+    for missing in &inputs.missing {
+        page.field("Missing", missing);
+    }
+    schedule(page, inputs, status, zone, verdict);
     let suspended = if object.suspended() {
         suspension(inputs, status, zone)
     } else {
@@ -76,54 +85,37 @@ fn head(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus, zone: Tz)
 }
 
 /// `✔ Active, last run succeeded 7h12m ago`.
-fn summary(inputs: &Inputs<'_>, status: &ScheduleStatus) -> String {
-    let accepted = crds::condition::get(&status.conditions, crds::condition::ACCEPTED);
-    let (good, bad) = if inputs.ascii {
-        ("OK", "FAILED")
-    } else {
-        ("✔", "✖")
-    };
-    if let Some(refused) = accepted.filter(|c| c.status == "False") {
-        return format!(
-            "{bad} {}: {}",
-            refused.reason,
-            secret::mask(&refused.message)
-        );
+fn summary(inputs: &Inputs<'_>, status: &ScheduleStatus, verdict: &Verdict) -> String {
+    let mark = mark(verdict.state, inputs.ascii);
+    let word = word(verdict.reason, &verdict.cause, verdict.suspended);
+    let said = found(verdict).join("; ");
+    let open = status.runs.iter().find(|r| !r.result.is_final());
+    let open = open.map(|run| format!("{} {}", run.name, runs::outcome(run, inputs.now)));
+    match (verdict.reason, open) {
+        (Reason::Refused, _) => format!("{mark}{said}"),
+        (Reason::Ok | Reason::Suspended, Some(open)) => format!("{mark}{word}, {open}"),
+        (Reason::Ok | Reason::Suspended, None) => {
+            let ended = status.runs.iter().find(|r| r.result.is_final());
+            let Some(run) = ended else {
+                return format!("{word}, nothing ran yet");
+            };
+            let at = run.completion_time.as_ref().or(run.start_time.as_ref());
+            let ago = at.map(|at| format!(" {} ago", duration::age(from_k8s(at), inputs.now)));
+            let result = run.result.as_str().to_lowercase();
+            format!("{mark}{word}, last run {result}{}", ago.unwrap_or_default())
+        }
+        (Reason::Pending | Reason::Unseen, _) | (_, None) => format!("{mark}{word}, {said}"),
+        (_, Some(open)) => format!("{mark}{word}, {said}; {open}"),
     }
-    if status.observed_generation.is_none() {
-        return "Pending: no operator has seen it yet".to_owned();
-    }
-    let word = if inputs.object.suspended() {
-        "Suspended"
-    } else {
-        "Active"
-    };
-    if let Some(run) = status.runs.iter().find(|r| !r.result.is_final()) {
-        return format!("{word}, {} {}", run.name, runs::outcome(run, inputs.now));
-    }
-    let Some(run) = status.runs.iter().find(|r| r.result.is_final()) else {
-        return format!("{word}, nothing ran yet");
-    };
-    let ago = run.completion_time.as_ref().or(run.start_time.as_ref());
-    let ago = ago.map(|at| format!(" {} ago", duration::age(from_k8s(at), inputs.now)));
-    let unverified = status.unverified();
-    if let Some((run, verification)) = unverified.filter(|_| run.result != RunResult::Failed) {
-        let why = secret::mask(&verification.message);
-        return format!("{bad} {word}, {} failed its verification: {why}", run.name);
-    }
-    let mark = if run.result == RunResult::Succeeded {
-        good
-    } else {
-        bad
-    };
-    let result = run.result.as_str().to_lowercase();
-    format!(
-        "{mark} {word}, last run {result}{}",
-        ago.unwrap_or_default()
-    )
 }
 
-fn schedule(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus, zone: Tz) {
+fn schedule(
+    page: &mut Page,
+    inputs: &Inputs<'_>,
+    status: &ScheduleStatus,
+    zone: Tz,
+    verdict: &Verdict,
+) {
     let observed = status.schedule.as_ref().map(|s| s.text.clone());
     let spec = &inputs.object.spec()["schedule"];
     let written = spec.as_str().or(spec["cron"].as_str()).map(str::to_owned);
@@ -145,6 +137,16 @@ fn schedule(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus, zone:
             );
             if inputs.object.suspended() {
                 page.field("Next runs", "none while suspended");
+                return;
+            }
+            if verdict.cause == crds::condition::reason::SLOT_NOT_STARTED {
+                let slot = verdict.since.unwrap_or(inputs.now);
+                let due = inputs.zone.show(slot, zone);
+                let late = duration::age(slot, inputs.now);
+                page.field(
+                    "Next runs",
+                    &format!("{due} is overdue for {late}; none comes while no operator starts it"),
+                );
                 return;
             }
             let anchor = status
@@ -248,7 +250,12 @@ fn history(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatus, zone: 
 }
 
 fn glyph(run: &Run, ascii: bool) -> &'static str {
-    match (run.result, ascii) {
+    // A good run whose artefact is none is no good one.
+    let result = match crds::verdict::of_run(run).state {
+        State::Critical => RunResult::Failed,
+        _ => run.result,
+    };
+    match (result, ascii) {
         (RunResult::Succeeded, false) => "✔",
         (RunResult::Failed, false) => "✖",
         (RunResult::Running, false) => "●",

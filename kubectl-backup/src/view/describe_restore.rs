@@ -4,17 +4,20 @@ use chrono::{DateTime, Utc};
 use crds::report::Reason;
 use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus};
 use crds::secret;
-use crds::time::from_k8s;
+use crds::verdict::{State, Verdict, of_restore};
 use k8s_openapi::api::core::v1::{Event, Pod};
 
 use super::page::{Page, Probe, or};
 use super::time::Zone;
+use super::verdict::mark;
 use super::{chain, duration};
 
 /// What was read.
 pub(crate) struct Inputs {
     /// Its name and namespace.
     pub(crate) name: (String, String),
+    /// When it was created.
+    pub(crate) created: Option<DateTime<Utc>>,
     /// What is to be restored.
     pub(crate) spec: RestoreSpec,
     /// What the operator says.
@@ -42,7 +45,8 @@ pub(crate) fn describe(inputs: &Inputs) -> String {
     page.field("Name", &inputs.name.0);
     page.field("Kind", "Restore (batch.isekiro.com/v1)");
     page.field("Namespace", &inputs.name.1);
-    page.field("Status", &summary(inputs));
+    let verdict = of_restore(status, inputs.created.unwrap_or(inputs.now), inputs.now);
+    page.field("Status", &summary(inputs, &verdict));
     page.field("From", &from(spec));
     page.field("To", &to(spec));
     page.field("Dry run", if spec.dry_run { "yes" } else { "no" });
@@ -79,31 +83,25 @@ pub(crate) fn describe(inputs: &Inputs) -> String {
     page.finish()
 }
 
-fn summary(inputs: &Inputs) -> String {
-    let status = &inputs.status;
-    let Some(phase) = status.phase else {
-        return "Pending: no operator has seen it yet".to_owned();
+fn summary(inputs: &Inputs, verdict: &Verdict) -> String {
+    let phase = inputs.status.phase.map_or("Pending", RestorePhase::as_str);
+    let ago = verdict
+        .since
+        .map(|at| format!(" {} ago", duration::age(at, inputs.now)))
+        .filter(|_| inputs.status.phase.is_some())
+        .unwrap_or_default();
+    let why = match verdict.why.as_str() {
+        "" => String::new(),
+        why => format!(": {why}"),
     };
-    let mark = match (phase, inputs.ascii) {
-        (RestorePhase::Succeeded, false) => "✔ ",
-        (RestorePhase::Succeeded, true) => "OK ",
-        (RestorePhase::Failed, false) => "✖ ",
-        (RestorePhase::Failed, true) => "FAILED ",
-        (RestorePhase::Pending | RestorePhase::Running, _) => "",
+    // What has not come to its end is neither good nor bad.
+    let ended = inputs.status.phase.is_none_or(RestorePhase::is_final);
+    let mark = if ended || verdict.state != State::Good {
+        mark(verdict.state, inputs.ascii)
+    } else {
+        ""
     };
-    let at = status
-        .completion_time
-        .as_ref()
-        .or(status.start_time.as_ref());
-    let ago = at.map(|at| format!(" {} ago", duration::age(from_k8s(at), inputs.now)));
-    let ago = ago.unwrap_or_default();
-    let why = match (status.reason.as_str(), secret::mask(&status.message)) {
-        ("", message) if message.is_empty() => String::new(),
-        ("", message) => format!(": {message}"),
-        (reason, message) if message.is_empty() => format!(": {reason}"),
-        (reason, message) => format!(": {message} ({reason})"),
-    };
-    format!("{mark}{}{ago}{why}", phase.as_str())
+    format!("{mark}{phase}{ago}{why}")
 }
 
 fn from(spec: &RestoreSpec) -> String {

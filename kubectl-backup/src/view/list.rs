@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use crds::condition::reason;
+use crds::schedule::Schedule;
+use crds::verdict::{Glance, Reason, State, glance};
 use serde_json::Value;
 
 use super::duration;
@@ -26,8 +27,10 @@ pub(crate) struct Row {
     pub(crate) schedule: String,
     /// The effective zone.
     pub(crate) zone: String,
-    /// Active, Suspended, Running, Pending, Invalid, Blocked, Done.
+    /// Active, Overdue, Suspended, Running, Pending, Invalid, Blocked, Done.
     pub(crate) status: &'static str,
+    /// How it is, and why.
+    pub(crate) verdict: (State, Reason),
     /// Start of the newest run.
     pub(crate) last_run: Option<DateTime<Utc>>,
     /// Age of the newest slot's run, as the server worked it out.
@@ -83,7 +86,7 @@ impl Columns<'_> {
 }
 
 /// The rows of a kind's table.
-pub(crate) fn rows(kind: &Kind, table: &ServerTable) -> Vec<Row> {
+pub(crate) fn rows(kind: &Kind, table: &ServerTable, now: DateTime<Utc>) -> Vec<Row> {
     let titles = table.column_definitions.iter().enumerate();
     let columns = Columns {
         table,
@@ -92,11 +95,11 @@ pub(crate) fn rows(kind: &Kind, table: &ServerTable) -> Vec<Row> {
             .collect(),
     };
     (0..table.rows.len())
-        .map(|index| row(kind, &columns, index))
+        .map(|index| row(kind, &columns, index, now))
         .collect()
 }
 
-fn row(kind: &Kind, columns: &Columns<'_>, index: usize) -> Row {
+fn row(kind: &Kind, columns: &Columns<'_>, index: usize, now: DateTime<Utc>) -> Row {
     let cell = |title: &str| columns.cell(index, title);
     let object = columns.table.rows[index].object.as_ref();
     let running = cell("active").parse::<i64>().is_ok_and(|n| n > 0);
@@ -118,6 +121,7 @@ fn row(kind: &Kind, columns: &Columns<'_>, index: usize) -> Row {
         schedule: cell("schedule"),
         zone: cell("zone"),
         status: "",
+        verdict: (State::Good, Reason::Ok),
         last_run: columns.time(index, "last-run"),
         last_schedule: cell("last-schedule"),
         result: if running {
@@ -140,32 +144,45 @@ fn row(kind: &Kind, columns: &Columns<'_>, index: usize) -> Row {
             .unwrap_or_default(),
         event: Change::Added.word(),
     };
-    if running && row.reason == reason::RUN_PENDING {
-        row.result = "Pending".to_owned();
-    }
-    // What a good run stored is not known to restore.
-    if !running && row.reason == reason::VERIFICATION_FAILED {
-        row.result = "Unverified".to_owned();
+    row.verdict = judged(&row, cell("jitter").parse().unwrap_or(0), now);
+    match row.verdict.1 {
+        Reason::Pending if running => row.result = "Pending".to_owned(),
+        // What a good run stored is not known to restore.
+        Reason::Unverified if !running => row.result = "Unverified".to_owned(),
+        _ => {}
     }
     row.status = status(&row, cell("suspend") == "true", running);
     row
 }
 
+/// The operator's verdict, and that it does not act.
+fn judged(row: &Row, jitter: i64, now: DateTime<Utc>) -> (State, Reason) {
+    let past = row.next.is_some_and(|next| next < now);
+    let zone = Some(row.zone.as_str()).filter(|zone| !zone.is_empty());
+    let schedule = Schedule::parse(&row.schedule, zone).ok();
+    let age = duration::parse(&row.age).unwrap_or(0);
+    glance(
+        &Glance {
+            ready: &row.reason,
+            created: crds::time::plus_seconds(now, age.saturating_neg()),
+            next: row.next,
+            schedule: schedule.as_ref().filter(|_| past),
+            jitter,
+        },
+        now,
+    )
+}
+
 /// The one word for an object's state: what keeps it from running comes first.
 fn status(row: &Row, suspended: bool, running: bool) -> &'static str {
-    match row.reason.as_str() {
-        reason::INVALID_SPEC
-        | reason::INVALID_SCHEDULE
-        | reason::UNKNOWN_TIME_ZONE
-        | reason::NEVER_FIRES
-        | reason::UNREADABLE => "Invalid",
-        reason::FOREIGN_CONTROLLER | reason::POLICY_DENIED => "Blocked",
-        _ if suspended => "Suspended",
-        reason::RUN_PENDING if running => "Pending",
-        _ if running => "Running",
-        "" if row.result.is_empty() => "Pending",
-        _ if row.schedule.is_empty() && !row.result.is_empty() => "Done",
-        _ => "Active",
+    let about = row.verdict.1;
+    match super::verdict::word(about, &row.reason, suspended) {
+        "Active" | "Overdue" if about == Reason::Pending && running => "Pending",
+        // Without a word of the operator, and something ran: it is of an older one.
+        "Pending" if !row.result.is_empty() => "Active",
+        "Active" if running => "Running",
+        "Active" if row.schedule.is_empty() && !row.result.is_empty() => "Done",
+        word => word,
     }
 }
 
@@ -311,6 +328,7 @@ fn cells(row: &Row, shape: Shape<'_>, now: DateTime<Utc>) -> Vec<String> {
         None => or(&row.last_schedule, "<never>"),
     };
     let next = match row.next {
+        Some(at) if row.verdict.1 == Reason::Overdue && at < now => "overdue".to_owned(),
         Some(at) if row.status != "Suspended" => duration::until(at, now),
         _ => "-".to_owned(),
     };

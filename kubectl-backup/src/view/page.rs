@@ -30,6 +30,8 @@ pub(crate) struct Inputs<'a> {
     pub(crate) log: Probe<Vec<String>>,
     /// Events of object and Job.
     pub(crate) events: Probe<Vec<Event>>,
+    /// What a run needs and is not there, in words.
+    pub(crate) missing: Vec<String>,
     /// The zone to show times in.
     pub(crate) zone: Zone,
     /// Now.

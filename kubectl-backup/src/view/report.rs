@@ -1,5 +1,6 @@
 //! What `doctor` found, line by line with a remedy each.
 
+use crds::verdict::State;
 use serde_json::json;
 
 use super::output::structured;
@@ -7,23 +8,10 @@ use super::table::Tone;
 use crate::cli::StructuredOutput;
 use crate::error::Error;
 
-/// What a check found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// In order.
-    Good,
-    /// Worth a look.
-    Attention,
-    /// Wrong.
-    Bad,
-    /// Could not be found out.
-    Open,
-}
-
 /// One line of the report.
 pub(crate) struct Finding {
-    /// What came out.
-    pub(crate) verdict: Verdict,
+    /// What came out; unknown is what could not be found out.
+    pub(crate) verdict: State,
     what: String,
     remedy: Option<String>,
 }
@@ -37,7 +25,7 @@ pub(crate) struct Report {
 
 impl Report {
     /// Adds a finding.
-    pub(crate) fn add(&mut self, verdict: Verdict, what: impl Into<String>, remedy: Option<&str>) {
+    pub(crate) fn add(&mut self, verdict: State, what: impl Into<String>, remedy: Option<&str>) {
         self.findings.push(Finding {
             verdict,
             what: what.into(),
@@ -46,7 +34,7 @@ impl Report {
     }
 
     /// Adds a check that ended in an error.
-    pub(crate) fn failed(&mut self, verdict: Verdict, what: &str, error: &Error) {
+    pub(crate) fn failed(&mut self, verdict: State, what: &str, error: &Error) {
         let message = error.message.lines().next().unwrap_or_default();
         self.findings.push(Finding {
             verdict,
@@ -74,10 +62,10 @@ pub(crate) fn render(
     let mut text = String::new();
     for finding in &report.findings {
         let mark = match (finding.verdict, ascii) {
-            (Verdict::Good, false) => "✔",
-            (Verdict::Attention, false) => "⚠",
-            (Verdict::Bad, false) => "✖",
-            (Verdict::Open, false) => "-",
+            (State::Good, false) => "✔",
+            (State::Warning, false) => "⚠",
+            (State::Critical, false) => "✖",
+            (State::Unknown, false) => "-",
             (verdict, true) => word(verdict),
         };
         let tone = match finding.verdict {
@@ -95,7 +83,7 @@ pub(crate) fn render(
         if let Some(remedy) = finding
             .remedy
             .as_ref()
-            .filter(|_| finding.verdict != Verdict::Good)
+            .filter(|_| finding.verdict != State::Good)
         {
             text.push_str(&format!("    fix: {remedy}\n"));
         }
@@ -103,11 +91,11 @@ pub(crate) fn render(
     text
 }
 
-fn word(verdict: Verdict) -> &'static str {
+fn word(verdict: State) -> &'static str {
     match verdict {
-        Verdict::Good => "ok",
-        Verdict::Attention => "warning",
-        Verdict::Bad => "failed",
-        Verdict::Open => "unknown",
+        State::Good => "ok",
+        State::Warning => "warning",
+        State::Critical => "failed",
+        State::Unknown => "unknown",
     }
 }

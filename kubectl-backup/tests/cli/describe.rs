@@ -51,6 +51,7 @@ fn the_chain_with_one_piece_of_advice() {
 Name:          shop
 Kind:          MysqlBackup (batch.isekiro.com/v1)
 Namespace:     prod
+Status:        ✖ Suspended, shop-2 failed: access denied for user 'backup'@'10.1.2.3' (AccessDenied)
 Schedule:      0 2 * * *  "at 02:00 every day"  (Europe/Berlin)
 Next runs:     none while suspended
 Suspended:     yes

@@ -133,7 +133,7 @@ impl Fake {
         self.world.lock().unwrap().deny_path = Some((end.to_owned(), code, status));
     }
 
-    /// Puts an operator in place.
+    /// Puts an operator in place; one that gives nothing is dead.
     pub fn operate(&self, operator: impl Fn(&Value) -> Option<Value> + Send + Sync + 'static) {
         self.world.lock().unwrap().operator = Some(Arc::new(operator));
     }
@@ -188,6 +188,27 @@ impl Fake {
     pub fn seen(&self) -> Vec<Seen> {
         self.world.lock().unwrap().seen.clone()
     }
+}
+
+/// The operator that is there unless a test puts another in its place: it answers that it is, and does
+/// nothing else.
+fn echo(object: &Value) -> Option<Value> {
+    let notes = object["metadata"]["annotations"].as_object()?;
+    let asks = |value: &Value| {
+        value
+            .as_str()
+            .is_some_and(|v| v.contains(r#""action":"Echo""#))
+    };
+    let (key, value) = notes.iter().find(|(_, value)| asks(value))?;
+    let request: Value = serde_json::from_str(value.as_str()?).ok()?;
+    let mut after = object.clone();
+    after["metadata"]["annotations"]
+        .as_object_mut()?
+        .remove(key);
+    after["status"]["requests"] = json!([{
+        "id": request["id"], "action": "Echo", "state": "Succeeded", "message": "it is there",
+    }]);
+    Some(after)
 }
 
 /// A MysqlBackup with a spec and a status.
@@ -468,7 +489,7 @@ fn one(shared: &Shared, world: &mut World, namespace: &str, name: &str, seen: &S
             }
             let object = store(shared, world, object, "MODIFIED");
             let operator = world.operator.clone();
-            if let Some(after) = operator.and_then(|operator| operator(&object)) {
+            if let Some(after) = operator.unwrap_or_else(|| Arc::new(echo))(&object) {
                 store(shared, world, after, "MODIFIED");
             }
             answer(200, &object)

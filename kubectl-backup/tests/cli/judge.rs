@@ -9,15 +9,16 @@ fn ago(hours: i64) -> String {
     crds::time::rfc3339(chrono::Utc::now() - chrono::Duration::hours(hours))
 }
 
+/// An object whose newest good run is so many hours old, and whose slots are two hours apart since.
 fn good(name: &str, hours: i64) -> Value {
     let run = json!({ "name": format!("{name}-1"), "trigger": "Schedule", "result": "Succeeded" });
     backup(
         "prod",
         name,
-        json!({ "schedule": "0 * * * *" }),
+        json!({ "schedule": "@every 2h" }),
         json!({
             "observedGeneration": 1, "lastSuccessfulTime": ago(hours), "runs": [run],
-            "schedule": { "text": "0 * * * *", "timeZone": "UTC" },
+            "schedule": { "text": "@every 2h", "timeZone": "UTC", "anchor": ago(hours) },
         }),
     )
 }
@@ -27,9 +28,10 @@ fn failed(name: &str) -> Value {
     backup(
         "prod",
         name,
-        json!({ "schedule": "0 * * * *" }),
+        json!({ "schedule": "@every 2h" }),
         json!({
             "observedGeneration": 1, "lastSuccessfulTime": ago(1), "lastResult": "Failed", "runs": [run],
+            "schedule": { "text": "@every 2h", "timeZone": "UTC", "anchor": ago(1) },
         }),
     )
 }
@@ -42,10 +44,10 @@ fn health_is_the_worst_of_all() {
     let ran = config.run(&["health"]).ok();
     let first = ran.out.lines().next().unwrap();
     assert!(
-        first.starts_with("OK 1 ok | 'shop_age'=36") && first.ends_with("s;10800;10800"),
+        first.starts_with("OK 1 ok | 'shop_age'=36") && first.ends_with("s;7800;7800"),
         "{first}"
     );
-    // Older than an hour and two hours of slack.
+    // Older than two hours, and ten minutes in which its slot may start.
     fake.put(good("old", 4));
     let ran = config.run(&["health"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
@@ -61,7 +63,7 @@ fn health_is_the_worst_of_all() {
     let ran = config.run(&["health"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(
-        ran.out.starts_with("CRITICAL 1 failed, 1 stale, 1 ok | "),
+        ran.out.starts_with("CRITICAL 1 overdue, 1 failed, 1 ok | "),
         "{}",
         ran.out
     );
@@ -82,13 +84,16 @@ fn u3_a_failed_verification_is_said_everywhere() {
     let why = "a restore differs: table shop.t has 1 rows instead of 2";
     object["status"]["lastResult"] = json!("Succeeded");
     object["status"]["lastVerifiedTime"] = json!(ago(30));
-    object["status"]["runs"][0]["verification"] =
-        json!({ "mode": "Restore", "passed": false, "time": ago(1), "message": why });
+    // The run that was verified may have left the list: the condition stays.
+    let verified = json!({
+        "type": "Verified", "status": "False", "reason": "RestoreDiffers",
+        "message": format!("shop-1: {why}"), "lastTransitionTime": ago(1),
+    });
     let ready = json!({
         "type": "Ready", "status": "False", "reason": "VerificationFailed",
         "message": format!("run shop-1: {why}"), "lastTransitionTime": ago(1),
     });
-    object["status"]["conditions"] = json!([ready]);
+    object["status"]["conditions"] = json!([verified, ready]);
     for suspended in [false, true] {
         object["spec"]["suspend"] = json!(suspended);
         fake.put(object.clone());
@@ -325,6 +330,9 @@ fn doctor_names_each_thing_and_its_remedy() {
     fix: add the namespace to WATCH_NAMESPACES of the operator
 ⚠ versions: plugin VERSION, operator backup-operator:v0.0.1
     fix: use the same version on both sides
+- operator: lease backup-system/backup-operator: Error from server (NotFound): 404 page not found in namespace "backup-system"
+- operator: what system:serviceaccount:backup-system:default may do can't be looked up (Error from server (NotFound): 404 page not found)
+✔ operator: answers what mysqlbackup/full asks it
 ⚠ rights: restore needs delete restores
     fix: ask for the ClusterRole backup-view or backup-edit in this namespace
 ⚠ rights: download needs delete pods

@@ -4,18 +4,19 @@ use crds::condition;
 use crds::labels;
 use crds::report::clean;
 use crds::request::Action;
-use crds::run::{MAX_MESSAGE, PENDING, Run, RunResult, Trigger};
+use crds::run::{MAX_MESSAGE, Run, RunResult, Trigger};
 use crds::schedule::Schedule;
-use crds::time::rfc3339;
+use crds::time::{plus_seconds, rfc3339};
 use crds::validate;
+use crds::verdict::{self, Reason, State};
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::ahead;
 use super::draft::Draft;
 use super::failures;
 use super::fit::fit;
 use super::outcome;
+use super::overdue;
 use super::reason;
 use super::runs;
 use super::slots;
@@ -87,8 +88,8 @@ fn derive(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
     accepted(draft);
     scheduled(draft, schedule);
     last_run(draft);
-    ready(draft);
     of_kind(draft);
+    ready(draft, schedule);
 }
 
 /// The conditions that only this kind has.
@@ -272,63 +273,24 @@ fn last_run(draft: &mut Draft<'_>) {
     put(draft, condition::LAST_RUN_SUCCEEDED, status, &why, message);
 }
 
-fn ready(draft: &mut Draft<'_>) {
-    let find = |type_| condition::get(&draft.status.conditions, type_).cloned();
-    let (accepted, last) = (
-        find(condition::ACCEPTED),
-        find(condition::LAST_RUN_SUCCEEDED),
-    );
-    // Runs that can't be made, and slots that nobody will start.
-    let stops = |c: &Condition| {
-        let reason = c.reason.as_str();
-        matches!(
-            reason,
-            reason::FAILED_CREATE | reason::NAME_TAKEN | reason::ACCOUNTED_AHEAD
-        ) || reason == reason::SKIPPED_BY_USER && slots::skips_for_long(draft.seen, draft.now)
-    };
-    let scheduled = find(condition::SCHEDULED).filter(stops);
-    let bad = [accepted, scheduled, last]
-        .into_iter()
-        .flatten()
-        .find(|c| c.status == "False");
-    let waits = |r: &&Run| !r.result.is_final() && r.phase.as_deref() == Some(PENDING);
-    let pending = draft.status.runs.iter().find(waits).map(|run| {
-        let message = format!("run {}: {}: {}", run.name, run.reason, run.message);
-        clean(&message, MAX_MESSAGE)
-    });
-    let unverified = draft.status.unverified().map(|(run, verification)| {
-        let message = format!("run {}: {}", run.name, verification.message);
-        clean(&message, MAX_MESSAGE)
-    });
-    match bad {
-        None if unverified.is_some() => put(
-            draft,
-            condition::READY,
-            "False",
-            reason::VERIFICATION_FAILED,
-            unverified.unwrap_or_default(),
-        ),
-        None if pending.is_some() => put(
-            draft,
-            condition::READY,
-            "False",
-            reason::RUN_PENDING,
-            pending.unwrap_or_default(),
-        ),
-        Some(bad) => put(draft, condition::READY, "False", &bad.reason, bad.message),
-        None if draft.seen.settings.suspend => put(
-            draft,
-            condition::READY,
-            "True",
-            reason::SUSPENDED,
-            String::new(),
-        ),
-        None => put(
-            draft,
-            condition::READY,
-            "True",
-            reason::AS_SCHEDULED,
-            String::new(),
-        ),
+/// The verdict, as far as the operator can say it: what makes the object no good makes Ready False.
+fn ready(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
+    let facts = overdue::facts(&draft.seen.object, &draft.seen.settings, &draft.status);
+    let verdict = verdict::judge(&facts, schedule, None, draft.now);
+    // What time alone makes of it is written when it comes.
+    if let Some(at) = verdict.critical_at.filter(|at| *at >= draft.now) {
+        draft.wake_at(plus_seconds(at, 1));
     }
+    let (status, reason, message) = match (verdict.reason, verdict.state) {
+        (Reason::Pending, _) | (_, State::Critical) => {
+            ("False", verdict.cause.as_str(), verdict.why.as_str())
+        }
+        _ if draft.seen.settings.suspend => ("True", reason::SUSPENDED, ""),
+        _ => ("True", reason::AS_SCHEDULED, ""),
+    };
+    let (reason, message) = (
+        outcome::named(reason, reason::FAILED),
+        clean(message, MAX_MESSAGE),
+    );
+    put(draft, condition::READY, status, &reason, message);
 }

@@ -17,7 +17,7 @@ use crds::time::{from_k8s, parse_rfc3339, plus_seconds, rfc3339, to_k8s};
 use super::draft::{Draft, Seed};
 use super::observed::{JobDigest, Object, PodDigest};
 use super::outcome::{self, Verdict};
-use super::overdue::{self, Case};
+use super::overdue;
 use super::reason;
 use super::slots;
 use super::start::{self, CreateBlock};
@@ -155,27 +155,14 @@ fn late(draft: &mut Draft<'_>, schedule: &Schedule) {
         return;
     }
     let status = &draft.status;
-    let since = overdue::since(&seen.object, status);
+    let facts = overdue::facts(&seen.object, &seen.settings, status);
+    let since = facts.counts_from();
     let good = status.last_successful_time.as_ref().map(from_k8s);
     let told = status.overdue_notified_time.as_ref().map(from_k8s);
     if told.is_some_and(|t| t >= since && good.is_none_or(|g| t >= g)) {
         return;
     }
-    let started = |j: &&JobDigest| {
-        j.is_run() && (j.ran || seen.pods.iter().any(|p| p.job_uid == j.uid && p.started))
-    };
-    let case = Case {
-        schedule,
-        anchor: slots::anchor(status, seen),
-        since,
-        good: overdue::newest_good(status),
-        start_allowance: overdue::start_allowance(&seen.settings),
-        duration: overdue::good_runs(status)
-            .next()
-            .and_then(overdue::duration),
-        running: seen.jobs.iter().any(|j| started(&j)),
-    };
-    let Some((slot, ends)) = case.due(draft.now) else {
+    let Some((slot, ends)) = facts.due(schedule, draft.now) else {
         return;
     };
     let late = plus_seconds(ends, 1);

@@ -11,8 +11,6 @@ use crds::report::Reason;
 pub(crate) const NOT_ACCEPTED: &str = "NotAccepted";
 /// The object runs once.
 pub(crate) const NO_SCHEDULE: &str = "NoSchedule";
-/// Nothing is in the way.
-pub(crate) const AS_SCHEDULED: &str = "AsScheduled";
 /// All that the object refers to is there and fits.
 pub(crate) const RESOLVED: &str = "Resolved";
 /// A run or request spoke to the database or storage.
@@ -43,10 +41,6 @@ pub(crate) const NOT_STARTED: &str = "NotStarted";
 
 /// The run is good.
 pub(crate) const COMPLETED: &str = Reason::Completed.as_str();
-/// Somebody asked for the end. Like the next, it does not count as a failure.
-pub(crate) const CANCELLED: &str = "Cancelled";
-/// A newer slot took the run's place under `concurrencyPolicy: Replace`.
-pub(crate) const REPLACED: &str = "Replaced";
 /// The container was not running in time. Also an intent.
 pub(crate) const NEVER_STARTED: &str = "NeverStarted";
 /// No pod was made in time, and nobody said why.
@@ -80,8 +74,6 @@ pub(crate) const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 pub(crate) const SCHEDULE_CHANGED: &str = "ScheduleChanged";
 /// Of a notice whose stretch has left the list.
 pub(crate) const MISSED: &str = "Missed";
-/// Of a notice: no good run for longer than the schedule allows.
-pub(crate) const OVERDUE: &str = "Overdue";
 
 // Of Restores that wait or were refused.
 

@@ -67,6 +67,12 @@ fn unreadable(suffix: &str, problem: String) -> Request {
 
 fn decide(draft: &mut Draft<'_>, request: &Request) {
     let seen = draft.seen;
+    if request.action == Action::Echo {
+        // One answer stays: they are asked for by whoever looks whether the operator is there.
+        draft.status.requests.retain(|r| r.action != Action::Echo);
+        let message = format!("{} v{} acts on it", seen.installation, crds::VERSION);
+        return echo(draft, request, RequestState::Succeeded, None, message);
+    }
     if let Some(why) = refusal(draft, request) {
         return echo(draft, request, RequestState::Refused, None, why);
     }

@@ -220,12 +220,6 @@ pub(super) fn skip_until(seen: &Observed) -> Option<DateTime<Utc>> {
     parse_rfc3339(seen.object.annotations.get(SKIP_SLOTS_UNTIL)?)
 }
 
-/// True if slots are skipped by annotation for so long that it is likely forgotten, or a mistake.
-pub(super) fn skips_for_long(seen: &Observed, now: DateTime<Utc>) -> bool {
-    let far = plus_seconds(now, crds::bounds::LONG_SECONDS);
-    skip_until(seen).is_some_and(|until| until > far)
-}
-
 /// Accounts every slot in (accounted, `until`] as not started, each with its reason, in time that
 /// does not grow with their number.
 pub(super) fn pass_over(

@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 /// Variable with the address of the original's chat bot.
 pub(super) const BOT: &str = "APIURL";
 /// Seconds to a running container where the object is silent.
-pub(crate) const STARTUP: i64 = 600;
+pub(crate) use crds::bounds::STARTUP_SECONDS as STARTUP;
 /// Seconds to SIGKILL where the object is silent.
 const GRACE: i64 = 60;
 /// Seconds a notice may take from the start of its pod.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
 use chrono::{DateTime, Utc};
+use crds::verdict::State;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, MetricEncoder};
 use prometheus_client::metrics::MetricType;
@@ -27,7 +28,7 @@ impl Row {
     pub(crate) fn new(series: Arc<Series>, live: Live, now: DateTime<Utc>) -> Self {
         let pending = live.pending.map_or(0, |at| (now - at).num_seconds().max(0));
         Self {
-            outlook: outlook(&series, live, now),
+            outlook: outlook(&series, now),
             live,
             pending_seconds: pending,
             series,
@@ -113,8 +114,8 @@ const GAUGES: [Shown; 21] = [
     ),
     (
         "mysqlbackup_overdue",
-        "1 if a slot came due and nothing good came of it, or of a later one, in the time it may take",
-        |r| r.outlook.overdue.into(),
+        "1 if a slot was not started, or nothing good came of it or of a later one, in the time it may take",
+        |r| (r.outlook.verdict.late == State::Critical).into(),
     ),
     (
         "mysqlbackup_expected_interval_seconds",
@@ -222,6 +223,18 @@ impl Collector for Objects {
             for row in &rows {
                 ConstGauge::new(value(row)).encode(gauge.encode_family(&row.labels())?)?;
             }
+        }
+        let mut verdicts = metric(
+            &mut encoder,
+            "mysqlbackup_verdict",
+            "How the object is, with the reason as label: 0 good, 1 warning, 2 critical, 3 unknown",
+            MetricType::Gauge,
+        )?;
+        for row in &rows {
+            let verdict = &row.outlook.verdict;
+            let labels = (row.labels(), [("reason", verdict.reason.as_str())]);
+            let state = i64::from(verdict.state.number());
+            ConstGauge::new(state).encode(verdicts.encode_family(&labels)?)?;
         }
         counters(&mut encoder, &rows)
     }

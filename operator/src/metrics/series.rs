@@ -2,16 +2,17 @@
 
 use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
-use crds::condition::{self, VERIFIED};
+use crds::condition;
 use crds::labels::SKIP_SLOTS_UNTIL;
 use crds::request::Action;
 use crds::run::{Run, RunResult};
 use crds::schedule::{DstPolicy, Schedule};
 use crds::status::Totals;
 use crds::time::{from_k8s, parse_rfc3339};
+use crds::verdict::{self, Facts, Verdict, good_runs};
 use serde_json::Value;
 
-use crate::engine::overdue::{self, Case};
+use crate::engine::overdue;
 use crate::engine::{JobDigest, Object, PodDigest, Settings};
 
 /// Fewest other runs whose sizes say what is usual.
@@ -27,12 +28,8 @@ pub(crate) struct Series {
     pub(super) zone: Option<Box<str>>,
     dst: DstPolicy,
     pub(super) created: DateTime<Utc>,
-    /// What `@every` counts from.
-    pub(super) anchor: DateTime<Utc>,
-    /// Slots up to it are no reason to call the object overdue.
-    pub(super) since: DateTime<Utc>,
-    /// Slot, or start, of the newest good run.
-    pub(super) good: Option<DateTime<Utc>>,
+    /// What the verdict is made from.
+    facts: Facts,
     pub(super) last_run: Option<DateTime<Utc>>,
     pub(super) last_success: Option<DateTime<Utc>>,
     pub(super) last_verified: Option<DateTime<Utc>>,
@@ -46,8 +43,6 @@ pub(crate) struct Series {
     pub(super) verification_failed: bool,
     /// Every Nth good run is verified by restore; 0 if none.
     pub(super) verify_every: u32,
-    /// Seconds that a start may take: spread and startup deadline.
-    pub(super) start_allowance: i64,
     /// Seconds of the newest good run.
     pub(super) duration: Option<i64>,
     pub(super) size: i64,
@@ -69,8 +64,7 @@ impl Series {
         let unknown = Settings::default();
         let settings = settings.unwrap_or(&unknown);
         let time = |at: &Option<_>| at.as_ref().map(from_k8s);
-        let newest = overdue::good_runs(status).next();
-        let schedule = status.schedule.as_ref();
+        let facts = overdue::facts(object, settings, status);
         let suspended = time(&status.suspended_since).unwrap_or(object.created);
         Self {
             kind: object.kind.as_str().into(),
@@ -80,11 +74,6 @@ impl Series {
             zone: settings.time_zone.as_deref().map(Into::into),
             dst: settings.dst_policy,
             created: object.created,
-            anchor: schedule
-                .and_then(|s| time(&s.anchor))
-                .unwrap_or(object.created),
-            since: overdue::since(object, status),
-            good: overdue::newest_good(status),
             last_run: status
                 .runs
                 .iter()
@@ -101,16 +90,16 @@ impl Series {
                 .get(SKIP_SLOTS_UNTIL)
                 .and_then(|text| parse_rfc3339(text)),
             accepted,
-            verification_failed: condition::get(&status.conditions, VERIFIED)
+            verification_failed: condition::get(&status.conditions, condition::VERIFIED)
                 .is_some_and(|c| c.status == "False"),
             verify_every: verify_every(spec),
-            start_allowance: overdue::start_allowance(settings),
-            duration: newest.and_then(overdue::duration),
+            duration: facts.duration(),
             size: sizes(status).next().unwrap_or(0),
             usual_size: usual_size(status),
             failures: status.consecutive_failures.unwrap_or(0),
             waiting: waiting(status),
             totals: status.totals.unwrap_or_default(),
+            facts: facts.without_words(),
         }
     }
 
@@ -130,7 +119,7 @@ fn finished(run: &Run) -> bool {
 
 /// Sizes of good runs, newest first.
 fn sizes(status: &ScheduleStatus) -> impl Iterator<Item = i64> {
-    overdue::good_runs(status).filter_map(|r| r.stored_bytes)
+    good_runs(status).filter_map(|r| r.stored_bytes)
 }
 
 /// The median size of the good runs before the newest; 0 while they are too few.
@@ -166,8 +155,6 @@ fn verify_every(spec: &Value) -> u32 {
 pub(crate) struct Live {
     /// Backup Jobs that are not finished.
     pub(super) active: u32,
-    /// One of them runs its container.
-    pub(super) running: bool,
     /// Creation of the oldest of them whose container does not run yet.
     pub(super) pending: Option<DateTime<Utc>>,
 }
@@ -180,9 +167,7 @@ impl Live {
         for job in jobs.iter().filter(active) {
             live.active += 1;
             let runs = job.ran || pods.iter().any(|p| p.job_uid == job.uid && p.started);
-            if runs {
-                live.running = true;
-            } else if live.pending.is_none_or(|at| job.created < at) {
+            if !runs && live.pending.is_none_or(|at| job.created < at) {
                 live.pending = Some(job.created);
             }
         }
@@ -191,33 +176,21 @@ impl Live {
 }
 
 /// What depends on the time of the scrape.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outlook {
     /// Seconds between the slots around now; 0 without a schedule.
     pub(super) interval: i64,
-    /// A slot came due and nothing good came of it, or of a later one, in the time it may take.
-    pub(super) overdue: bool,
+    /// How the object is.
+    pub(super) verdict: Verdict,
 }
 
-/// Interval, and whether the object is overdue. A suspended object is not overdue.
-pub(crate) fn outlook(series: &Series, live: Live, now: DateTime<Utc>) -> Outlook {
-    let Some(schedule) = series.parsed() else {
-        return Outlook::default();
-    };
-    let case = Case {
-        schedule: &schedule,
-        anchor: series.anchor,
-        since: series.since,
-        good: series.good,
-        start_allowance: series.start_allowance,
-        duration: series.duration,
-        running: live.running,
-    };
-    let late = case
-        .due(now)
-        .is_some_and(|(_, ends)| (now - ends).num_seconds() > 0);
+/// Interval and verdict.
+pub(crate) fn outlook(series: &Series, now: DateTime<Utc>) -> Outlook {
+    let schedule = series.parsed();
     Outlook {
-        interval: overdue::interval(&schedule, series.anchor, now),
-        overdue: late && series.suspended.is_none(),
+        interval: schedule.as_ref().map_or(0, |schedule| {
+            verdict::interval(schedule, series.facts.anchor(), now)
+        }),
+        verdict: verdict::judge(&series.facts, schedule.as_ref(), None, now),
     }
 }

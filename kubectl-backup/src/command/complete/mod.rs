@@ -11,7 +11,6 @@ use self::words::{FILES, NO_FILES, Wanted, answer, wanted};
 use crate::cli::{Cli, CompleteWords, Connection};
 use crate::cluster::{Cluster, Object, Query, contexts, duration};
 use crate::context::Context;
-use crate::env::Env;
 use crate::error::Result;
 use crate::kind::{KINDS, RESTORE};
 
@@ -38,7 +37,7 @@ pub(crate) async fn run(context: &Context, args: &CompleteWords) -> Result<()> {
     let budget = given
         .and_then(|text| duration("timeout", text).ok())
         .unwrap_or(BUDGET);
-    let names = candidates(&connection, &context.env, wanted);
+    let names = candidates(context, &connection, wanted);
     let found = tokio::time::timeout(budget, names)
         .await
         .unwrap_or_default();
@@ -57,8 +56,13 @@ fn connection(words: &[String]) -> Connection {
         .unwrap_or_default()
 }
 
-async fn candidates(connection: &Connection, env: &Env, wanted: Wanted) -> Vec<(String, String)> {
+async fn candidates(
+    context: &Context,
+    connection: &Connection,
+    wanted: Wanted,
+) -> Vec<(String, String)> {
     let plain = |names: Vec<String>| names.into_iter().map(|n| (n, String::new())).collect();
+    let env = &context.env;
     match wanted {
         Wanted::Words(words) => words,
         Wanted::Contexts => plain(contexts(connection, env).unwrap_or_default()),
@@ -74,15 +78,15 @@ async fn candidates(connection: &Connection, env: &Env, wanted: Wanted) -> Vec<(
             };
             match wanted {
                 Wanted::Namespaces => plain(cluster.namespaces().await),
-                Wanted::Runs => objects(&cluster, true).await,
+                Wanted::Runs => objects(context, &cluster, true).await,
                 Wanted::RunsAndRestores | Wanted::ObjectsAndRestores => {
                     let runs = wanted == Wanted::RunsAndRestores;
                     let (mut found, restores) =
-                        tokio::join!(objects(&cluster, runs), restores(&cluster));
+                        tokio::join!(objects(context, &cluster, runs), restores(&cluster));
                     found.extend(restores);
                     found
                 }
-                _ => objects(&cluster, false).await,
+                _ => objects(context, &cluster, false).await,
             }
         }
     }
@@ -107,7 +111,7 @@ async fn restores(cluster: &Cluster) -> Vec<(String, String)> {
 }
 
 /// Objects by name, or by TYPE/NAME where the name alone is not unique; runs if wanted.
-async fn objects(cluster: &Cluster, runs: bool) -> Vec<(String, String)> {
+async fn objects(context: &Context, cluster: &Cluster, runs: bool) -> Vec<(String, String)> {
     let query = Query {
         namespace: Some(cluster.namespace.clone()),
         chunk: 500,
@@ -130,7 +134,7 @@ async fn objects(cluster: &Cluster, runs: bool) -> Vec<(String, String)> {
     let tables = tables.map(|(tables, _)| tables).unwrap_or_default();
     let rows: Vec<_> = tables
         .iter()
-        .flat_map(|(kind, table)| crate::view::list::rows(kind, table))
+        .flat_map(|(kind, table)| crate::view::list::rows(kind, table, context.now()))
         .collect();
     let bare = |name: &str| {
         name.split_once('/')

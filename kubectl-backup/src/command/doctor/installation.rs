@@ -1,10 +1,12 @@
 //! What must be in place whatever the objects are: namespace, clocks, kinds, operator, rights.
 
+use crds::verdict::State;
+
 use crate::cluster::Cluster;
 use crate::context::Context;
 use crate::kind::KINDS;
 use crate::rbac::{BACKUPS, NEEDS};
-use crate::view::report::{Report, Verdict};
+use crate::view::report::Report;
 
 /// A namespace that is not there makes every list below it empty, which would look well.
 pub(crate) async fn namespace(cluster: &Cluster, report: &mut Report) {
@@ -12,11 +14,11 @@ pub(crate) async fn namespace(cluster: &Cluster, report: &mut Report) {
     match cluster.has_namespace(name).await {
         Ok(true) => {}
         Ok(false) => report.add(
-            Verdict::Bad,
+            State::Critical,
             format!("namespace {name:?}: not found"),
             Some("name one that is there: kubectl get namespaces"),
         ),
-        Err(error) => report.failed(Verdict::Open, &format!("namespace {name:?}"), &error),
+        Err(error) => report.failed(State::Unknown, &format!("namespace {name:?}"), &error),
     }
 }
 
@@ -24,7 +26,7 @@ pub(crate) async fn namespace(cluster: &Cluster, report: &mut Report) {
 pub(crate) async fn clock(context: &Context, cluster: &Cluster, report: &mut Report) {
     let Ok(Some(server)) = cluster.clock().await else {
         report.add(
-            Verdict::Open,
+            State::Unknown,
             "clock: the server does not say its time",
             None,
         );
@@ -34,12 +36,12 @@ pub(crate) async fn clock(context: &Context, cluster: &Cluster, report: &mut Rep
     if skew.abs() > 5 {
         let remedy = "set both clocks by NTP; requests expire by the caller's clock";
         report.add(
-            Verdict::Attention,
+            State::Warning,
             format!("clock: this machine is {skew}s ahead of the server"),
             Some(remedy),
         );
     } else {
-        report.add(Verdict::Good, "clock: agrees with the server's", None);
+        report.add(State::Good, "clock: agrees with the server's", None);
     }
 }
 
@@ -48,11 +50,11 @@ pub(crate) async fn kinds(cluster: &Cluster, report: &mut Report) {
     for (index, kind) in KINDS.iter().enumerate() {
         let name = format!("{} ({})", kind.kind, kind.group);
         match cluster.installed(kind).await {
-            Ok(true) => report.add(Verdict::Good, format!("kind {name}: installed"), None),
+            Ok(true) => report.add(State::Good, format!("kind {name}: installed"), None),
             // The others are for those who come from gobackup.
             Ok(false) if index > 0 => {
                 report.add(
-                    Verdict::Open,
+                    State::Unknown,
                     format!("kind {name}: not installed, not needed for MySQL"),
                     None,
                 );
@@ -60,29 +62,35 @@ pub(crate) async fn kinds(cluster: &Cluster, report: &mut Report) {
             Ok(false) => {
                 let remedy = "install the operator's resource definitions: make install";
                 report.add(
-                    Verdict::Bad,
+                    State::Critical,
                     format!("kind {name}: not installed"),
                     Some(remedy),
                 );
             }
-            Err(error) => report.failed(Verdict::Open, &format!("kind {name}"), &error),
+            Err(error) => report.failed(State::Unknown, &format!("kind {name}"), &error),
         }
     }
 }
 
-/// Each Deployment of the operator: ready, of our version, watching this namespace.
-pub(crate) async fn operator(cluster: &Cluster, report: &mut Report) {
+/// Each Deployment of the operator: ready, of our version, watching this namespace. Gives the namespace
+/// and service account of each.
+pub(crate) async fn operator(cluster: &Cluster, report: &mut Report) -> Vec<(String, String)> {
+    let mut accounts = vec![];
     let found = match cluster.operators().await {
         Ok(found) => found,
-        Err(error) => return report.failed(Verdict::Open, "operator", &error),
+        Err(error) => {
+            report.failed(State::Unknown, "operator", &error);
+            return accounts;
+        }
     };
     if found.is_empty() {
         let remedy = "deploy it: make deploy; or it runs without the label app.kubernetes.io/name=backup-operator";
-        return report.add(
-            Verdict::Bad,
+        report.add(
+            State::Critical,
             "operator: no Deployment in any namespace",
             Some(remedy),
         );
+        return accounts;
     }
     for deployment in found {
         let namespace = deployment.metadata.namespace.clone().unwrap_or_default();
@@ -91,11 +99,16 @@ pub(crate) async fn operator(cluster: &Cluster, report: &mut Report) {
             .as_ref()
             .and_then(|s| s.ready_replicas)
             .unwrap_or(0);
-        let container = deployment
+        let pod = deployment
             .spec
             .as_ref()
-            .and_then(|s| s.template.spec.as_ref())
-            .and_then(|s| s.containers.first());
+            .and_then(|s| s.template.spec.as_ref());
+        let account = pod.and_then(|s| s.service_account_name.clone());
+        accounts.push((
+            namespace.clone(),
+            account.unwrap_or_else(|| "default".to_owned()),
+        ));
+        let container = pod.and_then(|s| s.containers.first());
         let image = container.and_then(|c| c.image.clone()).unwrap_or_default();
         let watches = container
             .and_then(|c| c.env.as_ref())
@@ -105,9 +118,9 @@ pub(crate) async fn operator(cluster: &Cluster, report: &mut Report) {
         let what = format!("operator: {namespace}, {ready} ready, image {image}");
         if ready == 0 {
             let remedy = format!("kubectl -n {namespace} describe deployment backup-operator");
-            report.add(Verdict::Bad, what, Some(&remedy));
+            report.add(State::Critical, what, Some(&remedy));
         } else {
-            report.add(Verdict::Good, what, None);
+            report.add(State::Good, what, None);
         }
         let set = |name: &str| {
             let env = container.and_then(|c| c.env.as_ref())?;
@@ -122,19 +135,20 @@ pub(crate) async fn operator(cluster: &Cluster, report: &mut Report) {
         {
             let remedy = "add the namespace to WATCH_NAMESPACES of the operator";
             report.add(
-                Verdict::Bad,
+                State::Critical,
                 format!("operator: watches {list}, not {}", cluster.namespace),
                 Some(remedy),
             );
         }
         if !image.ends_with(&format!("v{}", crds::VERSION)) && image.contains("backup-operator:v") {
             report.add(
-                Verdict::Attention,
+                State::Warning,
                 format!("versions: plugin v{}, operator {image}", crds::VERSION),
                 Some("use the same version on both sides"),
             );
         }
     }
+    accounts
 }
 
 /// The Secret in which the operator keeps the webhooks' certificate. It may fill one that is there,
@@ -143,7 +157,7 @@ async fn certificate(cluster: &Cluster, namespace: &str, report: &mut Report) {
     const SECRET: &str = "backup-operator-webhook-cert";
     match cluster.has_secret(namespace, SECRET).await {
         Ok(true) => report.add(
-            Verdict::Good,
+            State::Good,
             format!("webhooks: secret {namespace}/{SECRET} is there"),
             None,
         ),
@@ -152,13 +166,13 @@ async fn certificate(cluster: &Cluster, namespace: &str, report: &mut Report) {
                 "kubectl -n {namespace} create secret generic {SECRET}; the operator fills it within a minute"
             );
             report.add(
-                Verdict::Bad,
+                State::Critical,
                 format!("webhooks: secret {namespace}/{SECRET} does not exist: no defaults, no early checks, no signed requests"),
                 Some(&remedy),
             );
         }
         Err(_) => report.add(
-            Verdict::Open,
+            State::Unknown,
             format!("webhooks: secret {namespace}/{SECRET} can't be looked up (no permission to get secrets)"),
             None,
         ),
@@ -185,7 +199,7 @@ pub(crate) async fn rights(cluster: &Cluster, report: &mut Report) {
                 Some(allowed) => allowed,
                 None => match cluster.may(right, group, resource).await {
                     Ok(allowed) => allowed,
-                    Err(error) => return report.failed(Verdict::Open, "rights", &error),
+                    Err(error) => return report.failed(State::Unknown, "rights", &error),
                 },
             };
             asked.push((key.clone(), allowed));
@@ -201,13 +215,13 @@ pub(crate) async fn rights(cluster: &Cluster, report: &mut Report) {
     }
     if lacking.is_empty() {
         report.add(
-            Verdict::Good,
+            State::Good,
             format!("rights: every verb is allowed in {}", cluster.namespace),
             None,
         );
     }
     for lack in lacking {
         let remedy = "ask for the ClusterRole backup-view or backup-edit in this namespace";
-        report.add(Verdict::Attention, format!("rights: {lack}"), Some(remedy));
+        report.add(State::Warning, format!("rights: {lack}"), Some(remedy));
     }
 }

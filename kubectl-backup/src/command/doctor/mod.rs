@@ -2,12 +2,15 @@
 
 mod installation;
 mod objects;
+mod operator;
+
+use crds::verdict::State;
 
 use crate::cli::Doctor;
 use crate::cluster::Cluster;
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::view::report::{Report, Verdict, render};
+use crate::view::report::{Report, render};
 
 /// Examines.
 ///
@@ -18,7 +21,7 @@ pub(crate) async fn run(context: &Context, args: &Doctor) -> Result<()> {
     let mut outcome = Ok(());
     match context.cluster().await {
         Ok(cluster) => outcome = examine(context, &cluster, args, &mut report).await,
-        Err(error) => report.failed(Verdict::Bad, "configuration", &error),
+        Err(error) => report.failed(State::Critical, "configuration", &error),
     }
     context.ui.out(&render(
         &report,
@@ -27,7 +30,7 @@ pub(crate) async fn run(context: &Context, args: &Doctor) -> Result<()> {
         context.ui.color(),
     ))?;
     outcome?;
-    if report.findings.iter().any(|f| f.verdict == Verdict::Bad) {
+    if report.findings.iter().any(|f| f.verdict == State::Critical) {
         return Err(Error::silent(Exit::Other));
     }
     Ok(())
@@ -40,7 +43,7 @@ async fn examine(
     report: &mut Report,
 ) -> Result<()> {
     report.add(
-        Verdict::Good,
+        State::Good,
         format!(
             "configuration: context {:?}, namespace {:?}",
             cluster.place.context, cluster.namespace
@@ -49,19 +52,21 @@ async fn examine(
     );
     match cluster.server_version().await {
         Ok(version) => report.add(
-            Verdict::Good,
+            State::Good,
             format!("API server: {version} at {}", cluster.place.server),
             None,
         ),
         Err(error) => {
-            report.failed(Verdict::Bad, "API server", &error);
+            report.failed(State::Critical, "API server", &error);
             return Ok(());
         }
     }
     installation::namespace(cluster, report).await;
     installation::clock(context, cluster, report).await;
     installation::kinds(cluster, report).await;
-    installation::operator(cluster, report).await;
+    let accounts = installation::operator(cluster, report).await;
+    let found = objects::find(cluster, args, report).await;
+    operator::examine(context, cluster, &found, &accounts, report).await;
     installation::rights(cluster, report).await;
-    objects::examine(context, cluster, args, report).await
+    objects::examine(context, cluster, args, &found, report).await
 }

@@ -1,26 +1,18 @@
 //! What is said of each object.
 
+use crds::verdict::State;
+
 use crate::cli::Doctor;
-use crate::cluster::{Cluster, Object, Query};
+use crate::cluster::{Cluster, Object, Query, Reference};
 use crate::context::Context;
 use crate::error::Result;
 use crate::kind::{KINDS, Target};
-use crate::text::sanitise;
-use crate::view::freshness::{self, State};
-use crate::view::report::{Report, Verdict};
+use crate::view::report::Report;
+use crate::view::verdict::{self, words};
 use crate::waiting::request::{ask, wait_for_answer};
 
-/// Examines each object: its Secrets, how fresh its backups are, with `--probe` its database and
-/// store, and what other operators have beside it.
-///
-/// # Errors
-/// The question about consent could not be asked.
-pub(crate) async fn examine(
-    context: &Context,
-    cluster: &Cluster,
-    args: &Doctor,
-    report: &mut Report,
-) -> Result<()> {
+/// The objects to look at; a line says what may not be read.
+pub(crate) async fn find(cluster: &Cluster, args: &Doctor, report: &mut Report) -> Vec<Object> {
     let found = match &args.name {
         Some(name) => match Target::parse(name) {
             Ok(target) => cluster
@@ -41,87 +33,66 @@ pub(crate) async fn examine(
     let (found, hidden) = match found {
         Ok(found) => found,
         Err(error) => {
-            report.failed(Verdict::Bad, "objects", &error);
-            return Ok(());
+            report.failed(State::Critical, "objects", &error);
+            return vec![];
         }
     };
     for error in &hidden {
-        report.failed(Verdict::Open, "objects", error);
+        report.failed(State::Unknown, "objects", error);
     }
-    for object in &found {
-        secrets(cluster, object, report).await;
-        let fresh = freshness::of(object, None, context.now());
-        let verdict = match fresh.state {
-            State::Ok => Verdict::Good,
-            State::Warning => Verdict::Attention,
-            State::Critical => Verdict::Bad,
-        };
+    found
+}
+
+/// Examines each object: what it refers to, how fresh its backups are, with `--probe` its database and
+/// store, and what other operators have beside it.
+///
+/// # Errors
+/// The question about consent could not be asked.
+pub(crate) async fn examine(
+    context: &Context,
+    cluster: &Cluster,
+    args: &Doctor,
+    found: &[Object],
+    report: &mut Report,
+) -> Result<()> {
+    for object in found {
         let short = object.kind.short_name(&object.name());
+        references(&short, &cluster.references(object, true).await, report);
+        // What is missing has its own line.
+        let verdict = verdict::of(object, None, &[], context.now());
         let remedy = format!("kubectl backup describe {short}");
-        let remedy = (verdict != Verdict::Good).then_some(remedy.as_str());
-        report.add(
-            verdict,
-            format!("{short}: {}", sanitise(&fresh.why)),
-            remedy,
-        );
+        let remedy = (verdict.state != State::Good).then_some(remedy.as_str());
+        let said = words(&verdict, context.now());
+        report.add(verdict.state, format!("{short}: {said}"), remedy);
     }
     if args.probe {
-        for object in &found {
+        for object in found {
             probe(context, cluster, object, report).await;
         }
     }
-    crate::migration::foreign::examine(context, cluster, &found, args.fix, report).await
+    crate::migration::foreign::examine(context, cluster, found, args.fix, report).await
 }
 
-/// Secrets the object names exist. Their content is not read.
-async fn secrets(cluster: &Cluster, object: &Object, report: &mut Report) {
-    let mut names = vec![];
-    secret_names(object.spec(), &mut names);
-    names.sort();
-    names.dedup();
-    for name in names {
-        let short = object.kind.short_name(&object.name());
-        match cluster.has_secret(&object.namespace(), &name).await {
-            Ok(true) => {}
-            Ok(false) => {
-                let remedy = format!(
-                    "kubectl -n {} create secret generic {name} …",
-                    object.namespace()
-                );
-                report.add(
-                    Verdict::Bad,
-                    format!("{short}: secret {name} does not exist"),
-                    Some(&remedy),
-                );
-            }
-            Err(_) => report.add(
-                Verdict::Open,
-                format!("{short}: secret {name} can't be looked up (no permission to get secrets)"),
+/// What a run of the object needs is there. What a Secret holds is not read.
+fn references(short: &str, all: &[Reference], report: &mut Report) {
+    for reference in all {
+        let what = &reference.what;
+        match reference.there {
+            Some(true) => {}
+            Some(false) => report.add(
+                State::Critical,
+                format!("{short}: {what} does not exist"),
+                Some(&reference.remedy),
+            ),
+            None => report.add(
+                State::Unknown,
+                format!(
+                    "{short}: {what} can't be looked up (no permission to {})",
+                    reference.right
+                ),
                 None,
             ),
         }
-    }
-}
-
-/// Names in every `…SecretRef`, `…SecretKeyRef` and `secretKeyRef` below a value.
-fn secret_names(value: &serde_json::Value, names: &mut Vec<String>) {
-    match value {
-        serde_json::Value::Object(fields) => {
-            for (key, inner) in fields {
-                let lower = key.to_ascii_lowercase();
-                let optional = inner["optional"] == true;
-                if (lower.ends_with("secretref") || lower.ends_with("secretkeyref")) && !optional {
-                    names.extend(inner["name"].as_str().map(str::to_owned));
-                }
-                secret_names(inner, names);
-            }
-        }
-        serde_json::Value::Array(items) => {
-            for item in items {
-                secret_names(item, names);
-            }
-        }
-        _ => {}
     }
 }
 
@@ -150,9 +121,9 @@ async fn probe(context: &Context, cluster: &Cluster, object: &Object, report: &m
         Err(error) => Err(error),
     };
     match answer {
-        Ok(answer) => report.add(Verdict::Good, format!("{short}: {}", answer.message), None),
+        Ok(answer) => report.add(State::Good, format!("{short}: {}", answer.message), None),
         Err(error) => report.failed(
-            Verdict::Bad,
+            State::Critical,
             &format!("{short}: database and store"),
             &error,
         ),

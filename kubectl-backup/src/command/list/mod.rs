@@ -6,6 +6,7 @@ mod watch;
 use std::collections::HashSet;
 
 use crds::run::RunResult;
+use crds::verdict::State;
 use serde_json::Value;
 
 use crate::cli::{Format, List, Output};
@@ -14,9 +15,8 @@ use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{KINDS, Kind, RESTORE, Target};
 use crate::select::none_found;
-use crate::view::freshness;
 use crate::view::list::{Row, Shape, plain, rows, sort, table};
-use crate::view::output;
+use crate::view::{output, verdict};
 
 /// What the arguments name.
 struct Wanted {
@@ -143,7 +143,7 @@ fn asked_for(context: &Context, args: &List, object: &Object) -> bool {
     (!args.suspended || object.suspended())
         && (!args.failed || last.is_some_and(|r| r.result == RunResult::Failed))
         && (!args.running || runs.iter().any(|r| r.result == RunResult::Running))
-        && (!args.stale || freshness::of(object, None, context.now()).is_stale())
+        && (!args.stale || verdict::of(object, None, &[], context.now()).late != State::Good)
 }
 
 /// `TYPE`, `TYPE/NAME` and `NAME`, mixed as one likes.
@@ -205,7 +205,7 @@ async fn named(context: &Context, cluster: &Cluster, args: &List, wanted: &Wante
                     ..query(cluster, args)
                 };
                 if let Some(part) = cluster.table(object.kind, &query).await? {
-                    all.extend(rows(object.kind, &part));
+                    all.extend(rows(object.kind, &part, context.now()));
                 }
             }
             context.ui.table(
@@ -248,7 +248,7 @@ async fn gather(
     context.left_out(&hidden);
     let (mut all, mut installed) = (vec![], vec![]);
     for (kind, table) in tables {
-        all.extend(rows(kind, &table));
+        all.extend(rows(kind, &table, context.now()));
         installed.push((kind, table.metadata.resource_version));
     }
     Ok((all, installed))
@@ -272,11 +272,11 @@ async fn narrowed(
 ) -> Result<()> {
     rows.retain(|row| lets_through(args, row));
     if args.stale {
-        // Freshness is worked out from the runs themselves, which no column holds.
+        // Condition Ready says the worst alone; whether a good run is missed is asked of each.
         let (objects, _) = cluster.readable_objects(kinds, query).await?;
         let stale: HashSet<(String, String)> = objects
             .iter()
-            .filter(|o| freshness::of(o, None, context.now()).is_stale())
+            .filter(|o| verdict::of(o, None, &[], context.now()).late != State::Good)
             .map(|o| (o.namespace(), o.kind.short_name(&o.name())))
             .collect();
         rows.retain(|row| {

@@ -43,7 +43,7 @@ pub(crate) async fn rows_of(
                     if change == Change::Deleted && !args.output_watch_events {
                         continue;
                     }
-                    let mut rows = rows(kind, &part);
+                    let mut rows = rows(kind, &part, context.now());
                     rows.retain(|row| lets_through(args, row));
                     rows.iter_mut().for_each(|row| row.event = change.word());
                     let text = table(&rows, shape(args), context.now());
@@ -54,7 +54,7 @@ pub(crate) async fn rows_of(
                         return Err(cluster.none_installed(&[kind]));
                     };
                     version.clone_from(&part.metadata.resource_version);
-                    let mut rows = rows(kind, &part);
+                    let mut rows = rows(kind, &part, context.now());
                     rows.retain(|row| lets_through(args, row));
                     context
                         .ui

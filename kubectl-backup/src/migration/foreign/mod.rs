@@ -1,6 +1,8 @@
 //! What other operators run or left beside ours: what `doctor` says of it, and what `--fix`
 //! removes.
 
+use crds::verdict::State;
+
 use crate::context::Context;
 mod objects;
 mod webhook_report;
@@ -11,7 +13,7 @@ use self::webhooks::{Asks, Webhook};
 use crate::cluster::{Cluster, Object};
 use crate::error::{Error, Result};
 use crate::text::sanitise;
-use crate::view::report::{Report, Verdict};
+use crate::view::report::Report;
 
 /// Looks for what other operators run or left, and with `fix` removes what belongs to the objects.
 ///
@@ -35,12 +37,12 @@ pub(crate) async fn examine(
         let owner = objects.iter().find(|o| o.uid() == object.owner);
         let owner = owner.map_or_else(String::new, |o| o.kind.short_name(&o.name()));
         let (verdict, why) = match object.what {
-            What::LiveCronJob => (Verdict::Bad, "still starts backups beside this operator"),
-            What::CronJob => (Verdict::Attention, "is left over, suspended"),
-            What::LiveJob => (Verdict::Attention, "of another operator has not finished"),
-            What::Job => (Verdict::Attention, "of another operator is left over"),
+            What::LiveCronJob => (State::Critical, "still starts backups beside this operator"),
+            What::CronJob => (State::Warning, "is left over, suspended"),
+            What::LiveJob => (State::Warning, "of another operator has not finished"),
+            What::Job => (State::Warning, "of another operator is left over"),
             What::Secret => (
-                Verdict::Attention,
+                State::Warning,
                 "is left over and holds credentials in plain text",
             ),
         };
@@ -76,7 +78,7 @@ async fn foreign_operators(cluster: &Cluster, report: &mut Report) -> Vec<(&'sta
     for ForeignOperator { namespace, name } in found {
         let remedy = format!("kubectl -n {namespace} scale deployment/{name} --replicas=0");
         report.add(
-            Verdict::Bad,
+            State::Critical,
             format!("another operator: deployment/{name} -n {namespace} acts on the same kinds"),
             Some(&remedy),
         );
@@ -93,7 +95,7 @@ fn not_looked_at(hidden: &[(&'static str, String)], report: &mut Report) {
         let resources: Vec<&str> = of.map(|(resource, _)| *resource).collect();
         let (resources, why) = (resources.join(", "), sanitise(reason));
         report.add(
-            Verdict::Open,
+            State::Unknown,
             format!("other operators: not looked at: {resources} ({why})"),
             Some("have someone run it who may list them in all namespaces"),
         );
@@ -109,7 +111,7 @@ fn foreign_controller(object: &Object, report: &mut Report) {
         .find(|c| c.reason == crds::condition::reason::FOREIGN_CONTROLLER && c.status == "False");
     if let Some(condition) = noticed {
         report.add(
-            Verdict::Bad,
+            State::Critical,
             format!(
                 "{}: nothing is scheduled, another controller acts on it: {}",
                 object.kind.short_name(&object.name()),
@@ -135,12 +137,12 @@ async fn foreign_objects(
         let owners: Vec<String> = here.map(Object::uid).collect();
         match objects::foreign_jobs(cluster, &namespace, &owners).await {
             Ok(found) => all.extend(found),
-            Err(error) => report.failed(Verdict::Open, "other operators' jobs", &error),
+            Err(error) => report.failed(State::Unknown, "other operators' jobs", &error),
         }
         match objects::owned_secrets(cluster, &namespace, &owners).await {
             Ok(found) => all.extend(found),
             Err(_) => report.add(
-                Verdict::Open,
+                State::Unknown,
                 "other operators' secrets can't be looked up (no permission to list secrets)",
                 None,
             ),
@@ -164,14 +166,14 @@ async fn remove(
         match webhook_report::kept(hook) {
             None => silenced.push(hook),
             Some(why) => report.add(
-                Verdict::Open,
+                State::Unknown,
                 format!("fix: {} left: {why}", webhook_report::name(hook)),
                 None,
             ),
         }
     }
     if goes.is_empty() && silenced.is_empty() {
-        report.add(Verdict::Good, "fix: nothing to remove", None);
+        report.add(State::Good, "fix: nothing to remove", None);
         return Ok(());
     }
     let mut acts: Vec<String> = vec![];
@@ -213,7 +215,7 @@ async fn remove(
 
 fn record(report: &mut Report, name: &str, what: &str, done: Result<()>) {
     match done {
-        Ok(()) => report.add(Verdict::Good, format!("fix: {name} {what}"), None),
-        Err(error) => report.failed(Verdict::Bad, &format!("fix: {name}"), &error),
+        Ok(()) => report.add(State::Good, format!("fix: {name} {what}"), None),
+        Err(error) => report.failed(State::Critical, &format!("fix: {name}"), &error),
     }
 }

@@ -1,9 +1,11 @@
 //! What `doctor` says about webhooks of other installations, and which of them `--fix` may take away.
 
 use super::webhooks::{self, Answer, Asks, Webhook};
+use crds::verdict::State;
+
 use crate::cluster::Cluster;
 use crate::text::sanitise;
-use crate::view::report::{Report, Verdict};
+use crate::view::report::Report;
 
 /// Looks for webhooks in front of our kinds that are not ours, and says what each does.
 /// What could not be listed is added to `hidden`.
@@ -46,7 +48,7 @@ pub(crate) fn kept(hook: &Webhook) -> Option<String> {
     }
 }
 
-fn judged(hook: &Webhook) -> (Verdict, String) {
+fn judged(hook: &Webhook) -> (State, String) {
     let about = sanitise(&hook.about.join(", "));
     let silent = match &hook.answer {
         Answer::Ready(_) | Answer::Unknown(_) => None,
@@ -62,23 +64,23 @@ fn judged(hook: &Webhook) -> (Verdict, String) {
     };
     match (silent, hook.fails, hook.asks) {
         (Some(why), true, Asks::Conversion) => (
-            Verdict::Bad,
+            State::Critical,
             format!("is asked for each version but the stored one, which can't be read: {why}"),
         ),
         (Some(why), true, _) => (
-            Verdict::Bad,
+            State::Critical,
             format!("refuses every write of {about}: {why}"),
         ),
         (Some(why), false, Asks::Conversion) => (
-            Verdict::Attention,
+            State::Warning,
             format!("is asked once a second version is served: {why}"),
         ),
         (Some(why), false, _) => (
-            Verdict::Attention,
+            State::Warning,
             format!("holds up every write of {about} and refuses none: {why}"),
         ),
         (None, _, _) if matches!(hook.answer, Answer::Ready(_)) => {
-            (Verdict::Attention, format!("{does}: {at} answers"))
+            (State::Warning, format!("{does}: {at} answers"))
         }
         (None, fails, _) => {
             let then = if fails && hook.asks != Asks::Conversion {
@@ -87,7 +89,7 @@ fn judged(hook: &Webhook) -> (Verdict, String) {
                 ""
             };
             (
-                Verdict::Attention,
+                State::Warning,
                 format!("{does}; whether {at} answers is not known{then}"),
             )
         }

@@ -186,16 +186,11 @@ fn o1_an_allowance_beyond_the_calendar_is_never_overdue_and_never_too_much() {
     let schedule = crds::schedule::Schedule::parse("0 0 1 1 *", None).unwrap();
     let at = t("2025-01-15T00:00:00Z");
     for number in NUMBERS {
-        let case = overdue::Case {
-            schedule: &schedule,
-            anchor: at,
-            since: at,
-            good: None,
-            start_allowance: number,
-            duration: Some(number),
-            running: false,
-        };
-        let (slot, ends) = case.due(at).unwrap();
+        let mut seen = observed("0 0 1 1 *", "2025-01-15T00:00:00Z");
+        seen.settings.startup_deadline = number;
+        seen.settings.jitter_seconds = number;
+        let facts = overdue::facts(&seen.object, &seen.settings, &seen.status);
+        let (slot, ends) = facts.due(&schedule, at).unwrap();
         assert_eq!(slot, t("2026-01-01T00:00:00Z"));
         assert!(ends >= slot + Duration::seconds(600), "{number}: {ends}");
     }

@@ -442,7 +442,8 @@ fn rule_25_beyond_the_deadline_a_slot_is_missed() {
     assert_eq!(world.seen.status.last_schedule_time, None);
     assert_eq!(
         (world.reasons(), world.wake),
-        (vec!["SlotsMissed"], Some(t("2025-01-01T02:00:00Z")))
+        // When the object becomes overdue, which condition Ready says.
+        (vec!["SlotsMissed"], Some(t("2025-01-01T01:10:01Z")))
     );
     let mut zero =
         World::new("0 * * * *", "2025-01-01T00:30:00Z").with(|s| s.starting_deadline = Some(0));

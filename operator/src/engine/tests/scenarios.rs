@@ -260,6 +260,9 @@ fn a_suspension_ends_at_the_time_asked_for_once() {
         .annotations
         .insert(crds::labels::RESUME_AT.into(), at.clone());
     world.at("2025-01-01T00:50:00Z");
+    // Its second slot makes it overdue, suspended or not.
+    assert_eq!(world.wake, Some(t("2025-01-01T02:10:01Z")));
+    world.at("2025-01-01T02:10:01Z");
     assert_eq!(world.wake, Some(t("2025-01-01T02:30:00Z")));
     world.live_to(t("2025-01-01T02:31:00Z"));
     assert!(!world.seen.settings.suspend);

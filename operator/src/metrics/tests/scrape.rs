@@ -76,7 +76,6 @@ fn status_becomes_figures() {
     let object = series(suspended, &spec, status);
     let pending = Live {
         active: 2,
-        running: true,
         pending: Some(t("2025-01-10T11:55:00Z")),
     };
     let source = Arc::new(Fake(Mutex::new(vec![(object, pending)])));
@@ -186,7 +185,6 @@ fn the_oldest_job_without_a_running_container_is_pending() {
     ];
     let expected = Live {
         active: 3,
-        running: true,
         pending: Some(created),
     };
     assert_eq!(Live::of(&jobs, &[pod]), expected);
