@@ -14,14 +14,15 @@ pub fn of_restore(status: &RestoreStatus, created: DateTime<Utc>, now: DateTime<
         .as_ref()
         .or(status.start_time.as_ref())
         .map(from_k8s);
-    let words = !(status.reason.is_empty() && status.message.is_empty());
+    let why = match (status.reason.as_str(), status.message.as_str()) {
+        ("", "") => String::new(),
+        (reason, message) => said(reason, message),
+    };
     let verdict = |state, reason| Verdict {
         state,
         reason,
         cause: status.reason.clone(),
-        why: words
-            .then(|| said(&status.reason, &status.message))
-            .unwrap_or_default(),
+        why: why.clone(),
         since: at,
         run: status.job.clone(),
         ..Verdict::default()

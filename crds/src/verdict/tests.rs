@@ -448,7 +448,8 @@ fn u5_a_suspension_hides_nothing() {
     let failed: fn(&mut Case) = |c| {
         c.run("shop-3", RunResult::Failed, "NoSpace", "");
     };
-    let rows: [(fn(&mut Case), i64, (State, Reason)); 6] = [
+    type Change = fn(&mut Case);
+    let rows: [(Change, i64, (State, Reason)); 6] = [
         (|_| {}, 1, (State::Good, Reason::Suspended)),
         (|_| {}, 8, (State::Warning, Reason::Suspended)),
         (failed, 1, (State::Critical, Reason::Failed)),
