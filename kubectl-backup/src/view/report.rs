@@ -69,10 +69,10 @@ pub(crate) fn render(
             (verdict, true) => word(verdict),
         };
         let tone = match finding.verdict {
-            Verdict::Good => Tone::Good,
-            Verdict::Attention => Tone::Attention,
-            Verdict::Bad => Tone::Bad,
-            Verdict::Open => Tone::Plain,
+            State::Good => Tone::Good,
+            State::Warning => Tone::Attention,
+            State::Critical => Tone::Bad,
+            State::Unknown => Tone::Plain,
         };
         let mark = if color {
             tone.paint(mark)

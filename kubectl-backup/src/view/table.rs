@@ -27,7 +27,7 @@ impl Tone {
             "Succeeded" | "Stored" | "OK" | "True" | "yes" => Self::Good,
             "Suspended" | "Running" | "NoRun" | "Waiting" | "Pending" | "Skipped" | "WARNING"
             | "Former" | "Gobackup" | "NoRecord" | "Warning" | "Unknown" => Self::Attention,
-            "Failed" | "Unverified" | "Invalid" | "Blocked" | "Missing" | "Damaged"
+            "Failed" | "Unverified" | "Overdue" | "Invalid" | "Blocked" | "Missing" | "Damaged"
             | "Unreachable" | "CRITICAL" | "False" => Self::Bad,
             _ => Self::Plain,
         }
