@@ -1,6 +1,7 @@
 //! `set`: changes schedule, retention and the like without YAML, checked before anything is sent.
 
 use crds::labels;
+use crds::parts::Retention;
 use crds::time::rfc3339;
 use serde_json::{Map, Value, json};
 
@@ -13,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::kind::MYSQL;
 use crate::select;
 use crate::view::preview::next_run;
+use crate::view::retention::preview;
 use crate::view::written::difference;
 
 /// Changes.
@@ -102,6 +104,9 @@ async fn one(
         context.changed(object, "unchanged", &args.change)?;
         return Ok(false);
     }
+    if let Some(text) = removed(context, object, &after) {
+        context.ui.warn(&text);
+    }
     let text = difference(&object.full_name(), Some(object), &after);
     if args.diff {
         context.ui.out(&text)?;
@@ -122,6 +127,24 @@ async fn one(
     let next = next_run(&changed, context.zone, context.now());
     context.changed(&changed, &format!("changed; {next}"), &args.change)?;
     Ok(true)
+}
+
+/// What a smaller retention of a MysqlBackup may remove. Without rules before, nothing was removed.
+fn removed(context: &Context, object: &Object, after: &Object) -> Option<String> {
+    if *object.kind != MYSQL || object.spec()["retention"] == after.spec()["retention"] {
+        return None;
+    }
+    let rules = |object: &Object| serde_json::from_value(object.spec()["retention"].clone()).ok();
+    let before: Option<Retention> = rules(object);
+    let short = object.kind.short_name(&object.name());
+    let runs = object.status().runs;
+    preview(
+        before.as_ref(),
+        &rules(after)?,
+        &runs,
+        &short,
+        context.now(),
+    )
 }
 
 /// The same in the fields of gobackup.io: the schedule is an object, and each storage keeps a count.

@@ -16,6 +16,7 @@ pub(crate) mod pod;
 pub(crate) mod preview;
 pub(crate) mod progress;
 pub(crate) mod report;
+pub(crate) mod retention;
 pub(crate) mod runs;
 pub(crate) mod settings;
 pub(crate) mod stored;

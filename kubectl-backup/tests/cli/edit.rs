@@ -263,3 +263,31 @@ fn set_in_the_fields_of_gobackup() {
     let bad = config.run(&["set", "backup/nightly", "--schedule", "61 * * * *"]);
     assert_eq!(bad.code, Some(2), "{bad:?}");
 }
+
+/// What a smaller retention may remove is said before it is changed, a dry run included.
+#[test]
+fn u17_a_smaller_retention_says_what_may_go() {
+    let fake = Fake::start();
+    let run = |name: &str| json!({ "name": name, "trigger": "Schedule", "result": "Succeeded", "startTime": "2026-01-02T00:00:00Z" });
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily", "retention": { "keepLast": 3 } }),
+        json!({ "runs": [run("shop-3"), run("shop-2"), run("shop-1")] }),
+    ));
+    let config = Config::new(&fake);
+    let words = "warning: the next good run may remove what 1 listed run stored: shop-1; ";
+    for more in [vec!["--dry-run"], vec![]] {
+        let args = [
+            &["set", "shop", "--retention", "keep-last=2"],
+            more.as_slice(),
+        ]
+        .concat();
+        let ran = config.run(&args).ok();
+        assert!(ran.err.starts_with(words), "{ran:?}");
+    }
+    let ran = config
+        .run(&["set", "shop", "--retention", "keep-last=5"])
+        .ok();
+    assert_eq!(ran.err, "");
+}
