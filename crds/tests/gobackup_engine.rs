@@ -180,10 +180,18 @@ fn what_has_another_effect_is_a_warning() {
             "{type: scp, config: {host: h, password: p}}",
             "does not check the host key",
         ),
+        (
+            PG,
+            "{type: ftp, config: {host: h, path: /a/b, username: u, password: p}}",
+            "a run fails where /a/b is not there",
+        ),
     ] {
         let warnings = resolved(database, storage, json!({})).unwrap().warnings;
         assert!(warnings.join("; ").contains(word), "{warnings:?}");
     }
+    let top = "{type: ftp, config: {host: h, path: /, username: u, password: p}}";
+    let warnings = resolved(PG, top, json!({})).unwrap().warnings.join(" ");
+    assert!(!warnings.contains("directory"), "{warnings}");
 }
 
 #[test]

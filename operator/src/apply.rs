@@ -32,6 +32,8 @@ pub(crate) struct Target<'a> {
     pub(crate) resource: &'a ApiResource,
     pub(crate) kind: &'a dyn Kind,
     pub(crate) seen: &'a ScheduleStatus,
+    /// Its status as it is stored, with what another program has left in it.
+    pub(crate) stored: &'a Value,
     pub(crate) resource_version: &'a str,
     pub(crate) failures: &'a [StartFailure],
 }
@@ -288,15 +290,7 @@ async fn patch_status(
     status: &ScheduleStatus,
     changes: &mut Changes,
 ) -> Result<(), ApplyError> {
-    let (mut old, mut new) = (
-        serde_json::to_value(target.seen)?,
-        serde_json::to_value(status)?,
-    );
-    if *target.seen != ScheduleStatus::default() {
-        target.kind.decorate(&mut old, target.seen);
-    }
-    target.kind.decorate(&mut new, status);
-    let Some(diff) = merge_diff(&old, &new) else {
+    let Some(diff) = status_diff(target.kind, target.stored, status)? else {
         return Ok(());
     };
     // With the version the plan saw: whoever wrote in between makes this a conflict.
@@ -311,6 +305,18 @@ async fn patch_status(
         .objects
         .push(write(ctx, "patch", "status", call).await?);
     Ok(())
+}
+
+/// What makes the stored status the new one and nothing else: fields that the new one lacks would
+/// stay for good with whoever wrote them.
+pub(crate) fn status_diff(
+    kind: &dyn Kind,
+    stored: &Value,
+    status: &ScheduleStatus,
+) -> Result<Option<Value>, ApplyError> {
+    let mut new = serde_json::to_value(status)?;
+    kind.decorate(&mut new, status);
+    Ok(merge_diff(stored, &new))
 }
 
 /// The JSON merge patch (RFC 7386) from `old` to `new`, if they differ.

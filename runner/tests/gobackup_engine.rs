@@ -237,8 +237,8 @@ fn what_it_fails_with_is_said_with_cause_and_remedy() {
 #[test]
 fn a_storage_that_fails_does_not_keep_the_archive_from_the_others() {
     let mut backup = Backup::new()
-        .with_bucket("lost", 0)
-        .with_disk(0)
+        .with_bucket("lost", 1)
+        .with_disk(1)
         .by_gobackup();
     backup.plan["storages"][0]["bucket"] = json!("nosuch");
     let done = backup.run("nightly-28950870");
@@ -256,6 +256,20 @@ fn a_storage_that_fails_does_not_keep_the_archive_from_the_others() {
         .collect();
     assert_eq!(storages, [Some("disk")]);
     assert_eq!(archives(&backup.disk()).len(), 1);
+
+    // R4: the one that works is pruned by its keep, and a retry stores nothing again.
+    let key = |done: &common::Finished| done.report.artefacts[0].key.clone();
+    let second = backup.run("nightly-28950871");
+    assert_eq!(second.code, Some(4), "{}", second.stdout);
+    let again = backup.run("nightly-28950871");
+    assert_eq!(again.code, Some(4), "{}", again.stdout);
+    assert_eq!(
+        (key(&again), key(&second) == key(&done)),
+        (key(&second), false)
+    );
+    let left = archives(&backup.disk());
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(left[0].ends_with(key(&second)), "{left:?}");
 }
 
 /// Model-level scripts are the runner's: gobackup only logs that one failed.
@@ -273,4 +287,64 @@ fn a_failing_script_of_the_backup_shows_as_a_warning() {
         done.report.warnings
     );
     assert!(after.exists());
+}
+
+/// As with the native engine: a script after a good dump that fails is a warning, and one before it fails the run. gobackup 3
+/// knows no word for that.
+#[test]
+fn g1_a_failing_script_after_a_dump_shows_as_a_warning() {
+    let mut backup = Backup::new().with_disk(0).by_gobackup();
+    let ran = backup.dir().join("ran by");
+    let script = format!("echo \"it's $((40 + 2))\" > '{}'\nexit 3", ran.display());
+    backup.plan["databases"][0]["afterScript"] = script.into();
+    let done = backup.run("nightly-28950870");
+    done.assert_good();
+    assert_eq!(std::fs::read_to_string(&ran).unwrap(), "it's 42\n");
+    let warning = "after_script of Database cache: the script ended with status 3";
+    assert!(
+        done.report.warnings.iter().any(|w| w.starts_with(warning)),
+        "{:?}",
+        done.report.warnings
+    );
+    backup.plan["databases"][0]["afterScript"] = json!("true");
+    let done = backup.run("nightly-28950871");
+    done.assert_good();
+    assert!(
+        done.report.warnings.is_empty(),
+        "{:?}",
+        done.report.warnings
+    );
+}
+
+#[test]
+fn g2_a_gobackup_that_names_by_the_second_alone_is_refused() {
+    let mut backup = Backup::new().with_disk(0).by_gobackup();
+    let program = backup.dir().join("bin/gobackup");
+    sh("sed -i '2i export STAND_IN_VERSION=2.14.0' $1", &program);
+    backup.run("nightly-28950870").assert_failed(
+        2,
+        "InvalidSettings",
+        &["gobackup 2.14", "filename_format", "spec.job.image", "2.17"],
+    );
+    assert!(archives(&backup.disk()).is_empty());
+    sh("sed -i s/2.14.0/2.17.0/ $1", &program);
+    backup.run("nightly-28950871").assert_good();
+}
+
+/// Names of a gobackup.yml go on with gobackup as engine too, and failures name the object.
+#[test]
+fn g6_its_archive_has_the_names_of_a_gobackup_yml() {
+    let mut backup = Backup::new().with_disk(0).by_gobackup();
+    backup.plan["model"] = json!("my_app");
+    backup.plan["databases"][0]["gobackupName"] = json!("my_cache");
+    backup.run("nightly-28950870").assert_good();
+    let listed = sh("tar tzf $1", &archives(&backup.disk())[0]);
+    assert!(
+        listed.contains("my_app/redis/my_cache/dump.rdb"),
+        "{listed}"
+    );
+    backup.plan["databases"][0]["beforeScript"] = json!("exit 3");
+    backup
+        .run("nightly-28950871")
+        .assert_failed(3, "DumpFailed", &["Database cache"]);
 }

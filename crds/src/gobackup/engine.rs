@@ -62,6 +62,7 @@ pub(super) fn check(
             problems.push(problem(format!("{at}.{field}"), format!("{why}; {REMEDY}")));
         }
         warnings.extend(unchecked_host_key(storage));
+        warnings.extend(no_directory(storage));
     }
 }
 
@@ -183,6 +184,18 @@ fn storage_faults(place: &Place<Credential>) -> Vec<(&'static str, String)> {
         _ => {}
     }
     found
+}
+
+/// gobackup makes a directory on FTP only for one answer that servers hardly ever give.
+fn no_directory(storage: &Storage<Credential>) -> Option<String> {
+    let directory = storage.path.trim_matches('/');
+    let is_ftp = matches!(storage.place, Place::Ftp { .. });
+    (is_ftp && !directory.is_empty()).then(|| {
+        format!(
+            "Storage {}: gobackup makes no directory on FTP, and a run fails where {} is not there: make it before the first run, or {REMEDY}",
+            storage.name, storage.path
+        )
+    })
 }
 
 fn unchecked_host_key(storage: &Storage<Credential>) -> Option<String> {

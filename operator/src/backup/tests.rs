@@ -372,6 +372,44 @@ fn the_originals_status_fields_keep_their_meaning() {
     assert_eq!(status["lastSuccessfulBackupTime"], json!(at));
 }
 
+/// What an older operator wrote of runs of years before does not stand beside a good run's.
+#[test]
+fn g5_an_old_status_is_replaced_whole() {
+    let (kind, _) = world("nightly", "");
+    let at = to_k8s(parse_rfc3339("2026-01-11T00:00:09Z").unwrap());
+    let mut good = Run::new("nightly-29400000", Trigger::Schedule, RunResult::Succeeded);
+    good.completion_time = Some(at);
+    let engine = ScheduleStatus {
+        runs: vec![good],
+        ..ScheduleStatus::default()
+    };
+    let old = json!({
+        "phase": "Failed", "failureCount": 12, "successCount": 900, "lastBackupTime": "2024-05-01T02:15:09Z",
+        "lastRun": {"jobName": "nightly-1", "phase": "Failed", "message": "exit 1", "logs": "dial tcp: refused"},
+        "recentRuns": [{"jobName": "nightly-1", "logs": "dial tcp: refused"}],
+        "message": "exit 1", "logs": "dial tcp: refused",
+        "conditions": [{"type": "Ready", "status": "False", "reason": "Old", "message": "m", "lastTransitionTime": "2024-05-01T02:15:09Z"}],
+    });
+    let patch = crate::apply::status_diff(&kind, &old, &engine)
+        .unwrap()
+        .unwrap();
+    let mut stored = old;
+    crate::fake_api::merge(&mut stored, &patch);
+    let mut whole = serde_json::to_value(&engine).unwrap();
+    status::decorate(&mut whole, &engine);
+    assert_eq!(stored, whole);
+    let text = stored.to_string();
+    for gone in ["refused", "exit 1", "12", "900", "2024"] {
+        assert!(!text.contains(gone), "{gone} in {text}");
+    }
+    // The same again writes nothing.
+    assert!(
+        crate::apply::status_diff(&kind, &stored, &engine)
+            .unwrap()
+            .is_none()
+    );
+}
+
 /// One Job is all that is made: no CronJob or Secret of the Backup's name is looked at or replaced.
 #[test]
 fn fault_09_a_run_is_one_job_and_nothing_of_that_name_is_taken_over() {

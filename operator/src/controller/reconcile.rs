@@ -319,6 +319,7 @@ impl Controller {
             resource: &self.resources[view.kind],
             kind: self.kinds[view.kind].as_ref(),
             seen: &observed.status,
+            stored: &view.kept.status,
             resource_version: &view.kept.resource_version,
             failures: &observed.failures,
         };

@@ -38,6 +38,8 @@ use shims::{Cipher, Clients, Made};
 
 /// Variables that would have gobackup log its clients' command lines, or take settings elsewhere.
 const FORGOTTEN: [&str; 3] = [SPEC_ENV, "DEBUG", "GO_ENV"];
+/// The first version that knows `filename_format`.
+const NAMES_BY_FORMAT: (u32, u32) = (2, 17);
 /// Letters of which no two together mean anything to Go in the layout of a time.
 const LETTERS: &[u8; 16] = b"bcdfghjklnqrstvw";
 
@@ -52,6 +54,7 @@ pub(crate) fn run(context: &Context, backup: &BackupSettings) -> Result<(), Fail
 fn run_in(context: &Context, backup: &BackupSettings, work: &Path) -> Result<(), Failure> {
     context.reporter.phase("Connecting");
     let program = find(context)?;
+    refuse_old(context, &program)?;
     let (targets, lost) = storages::open(context, backup)?;
     let targets = match retry::find(context, targets) {
         Ok(before) => return retry::complete(context, backup, before, lost),
@@ -83,11 +86,21 @@ fn run_in(context: &Context, backup: &BackupSettings, work: &Path) -> Result<(),
         let known = all.find(|d| d.directory() == key);
         known.map_or(key, |d| d.name.clone())
     });
+    for (name, file) in &home.after_scripts {
+        if let Ok(status) = std::fs::read_to_string(file) {
+            context.reporter.warn(&format!(
+                "after_script of Database {name}: the script ended with status {}; gobackup's log above has what it said",
+                status.trim()
+            ));
+        }
+    }
     context.check()?;
     let failed = (!said.ended.good()).then(|| said.failure());
     note_databases(context, backup, &said, failed.as_ref());
     context.reporter.phase("ReadingBack");
-    let ended_well = failed.is_none();
+    // Dumped and packed: what a storage that works has then is as good as any. Of all else that
+    // gobackup calls failed nothing goes.
+    let packed = failed.is_none() || said.stage == Stage::Storing;
     let checked = check_all(
         context,
         backup,
@@ -97,8 +110,7 @@ fn run_in(context: &Context, backup: &BackupSettings, work: &Path) -> Result<(),
         &claims,
     );
     let (delivered, failed) = checked?;
-    // What gobackup itself calls failed is no reason for anything to go.
-    if ended_well {
+    if packed {
         retention::after_run(context, backup, delivered);
     }
     failed.map_or(Ok(()), Err)
@@ -135,6 +147,30 @@ fn find(context: &Context) -> Result<PathBuf, Failure> {
     })
 }
 
+/// A gobackup that can't be told how to name its archive would write over another one of the same
+/// second. One that does not say its version is taken as a new one: the name is looked for afterwards.
+///
+/// # Errors
+/// It is older.
+fn refuse_old(context: &Context, program: &Path) -> Result<(), Failure> {
+    let (printed, _) = process::Program::new(program.to_owned(), ["--version"]).run(context, "")?;
+    let printed = String::from_utf8_lossy(&printed);
+    match version(&printed) {
+        Some(found) if found < NAMES_BY_FORMAT => Err(Failure::settings(format!(
+            "gobackup {}.{} of this image names archives by the second alone and has no filename_format, so that one could write over another: set spec.job.image to gobackup 2.17 or newer, or spec.job.engine: native",
+            found.0, found.1
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Major and minor of `gobackup version 3.1.1`.
+fn version(printed: &str) -> Option<(u32, u32)> {
+    let number = printed.split_whitespace().last()?.trim_start_matches('v');
+    let mut parts = number.split('.').map(str::parse);
+    Some((parts.next()?.ok()?, parts.next()?.ok()?))
+}
+
 /// What gobackup is given: its settings on memory, directories to write to, and the programs that
 /// keep its clients' passwords off their command lines.
 struct Home {
@@ -144,6 +180,8 @@ struct Home {
     work: PathBuf,
     /// Variables.
     env: Vec<(String, String)>,
+    /// Databases, and where the status of their script is if it failed.
+    after_scripts: Vec<(String, PathBuf)>,
 }
 
 /// A directory on memory; gone with the run.
@@ -175,13 +213,23 @@ impl Home {
         };
         let runner = std::env::current_exe().map_err(failed)?;
         let programs = shims::install(&private.0, &runner, &clients).map_err(failed)?;
-        let text = Config {
+        let (workdir, scripts) = (tmp.display().to_string(), private.0.display().to_string());
+        let config = Config {
             plan: &backup.plan,
             files: &backup.files,
-            workdir: &tmp.display().to_string(),
+            workdir: &workdir,
+            scripts: &scripts,
             token: &token(context),
+        };
+        let text = config.render()?;
+        for (path, text) in config.scripts() {
+            std::fs::write(path, text).map_err(failed)?;
         }
-        .render()?;
+        let after_scripts = config
+            .failed_scripts()
+            .into_iter()
+            .map(|(name, file)| (name.to_owned(), PathBuf::from(file)))
+            .collect();
         std::fs::OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -214,6 +262,7 @@ impl Home {
             private,
             work: work.to_owned(),
             env,
+            after_scripts,
         })
     }
 
@@ -451,5 +500,20 @@ mod tests {
             }
         }
         assert!(all.chars().all(|c| c.is_ascii_lowercase()));
+    }
+
+    #[test]
+    fn g2_versions_are_read_as_gobackup_prints_them() {
+        for (printed, expected) in [
+            ("gobackup version 3.1.1\n", Some((3, 1))),
+            ("gobackup version 2.14.0\n", Some((2, 14))),
+            ("gobackup version v2.17.0\n", Some((2, 17))),
+            ("gobackup version master\n", None),
+            ("", None),
+        ] {
+            assert_eq!(version(printed), expected, "{printed}");
+        }
+        assert!(version("2.9.0").is_some_and(|v| v < NAMES_BY_FORMAT));
+        assert!(version("3.0.0").is_some_and(|v| v > NAMES_BY_FORMAT));
     }
 }

@@ -515,3 +515,48 @@ fn the_manifest_of_the_article_runs_to_a_restored_dump() {
         reachable(&ns, resource, name, "True");
     }
 }
+
+/// The API server merges what is written into what an older operator left there.
+#[test]
+fn g5_a_good_run_leaves_nothing_of_an_old_status() {
+    servers();
+    let ns = cluster().restricted_namespace("e2e-gobackup-old-status");
+    backup_kind::credentials(&ns);
+    let path = format!("old-status/{}", unix_seconds());
+    ns.apply(&format!(
+        "{}{}---
+apiVersion: gobackup.io/v1
+kind: Backup
+metadata: {{name: nightly}}
+spec:
+  schedule: {{cron: '0 0 29 2 *'}}
+  databaseRefs: [{{name: cache}}]
+  storageRefs: [{{name: bucket}}]
+",
+        backup_kind::redis(),
+        backup_kind::bucket(&path),
+    ));
+    let run = serde_json::json!({"jobName": "nightly-1", "phase": "Failed", "message": "exit 1", "logs": "dial tcp: refused"});
+    let old = serde_json::json!({"status": {
+        "phase": "Failed", "failureCount": 12, "successCount": 900, "lastRun": run, "recentRuns": [run],
+    }});
+    ns.kubectl(&[
+        "patch",
+        "backups.gobackup.io",
+        "nightly",
+        "--subresource=status",
+        "--type=merge",
+        "--field-manager=manager",
+        "-p",
+        &old.to_string(),
+    ])
+    .ok();
+    ns.backup(&["run-now", "backup/nightly", "--wait", "--timeout", "3m"])
+        .ok();
+    let status = ns.get(&["backups.gobackup.io", "nightly"]).unwrap()["status"].clone();
+    assert_eq!(status["phase"], "Succeeded", "{status}");
+    assert_eq!(status["failureCount"], 0, "{status}");
+    assert!(status["successCount"].as_i64().unwrap() < 900, "{status}");
+    assert_eq!(status["lastRun"]["message"], Value::Null, "{status}");
+    assert!(!status.to_string().contains("dial tcp"), "{status}");
+}

@@ -31,6 +31,8 @@ pub(crate) struct Config<'a> {
     pub(crate) files: &'a BTreeMap<String, String>,
     /// Where gobackup works.
     pub(crate) workdir: &'a str,
+    /// Where the scripts of Databases are, see [`Config::scripts`].
+    pub(crate) scripts: &'a str,
     /// End of the archive's name before its extension: letters that no layout of a time means.
     pub(crate) token: &'a str,
 }
@@ -94,6 +96,48 @@ impl Config<'_> {
         let mut text = String::new();
         yaml::write(&mut text, &whole, 0);
         Ok(text)
+    }
+
+    fn script(&self, d: &Database<SecretString>, key: &str) -> String {
+        let mut all = self.plan.databases.iter();
+        let at = all.position(|other| other.name == d.name).unwrap_or(0);
+        format!("{}/{key}-{at}", self.scripts)
+    }
+
+    /// The files that the settings name, with their text. A failing script after a good dump is no
+    /// failure, as with the native engine, and gobackup would end the run: it leaves its status in a
+    /// file instead, see [`Config::failed_scripts`].
+    pub(crate) fn scripts(&self) -> Vec<(String, String)> {
+        let mut files = vec![];
+        for d in &self.plan.databases {
+            if let Some(text) = &d.before_script {
+                files.push((self.script(d, "before_script"), text.clone()));
+            }
+            if let Some(text) = &d.after_script {
+                let file = self.script(d, "after_script");
+                let wrapper =
+                    format!("/bin/sh {file}.text 2>&1 || echo $? >{file}.failed\nexit 0\n");
+                files.push((format!("{file}.text"), text.clone()));
+                files.push((file, wrapper));
+            }
+        }
+        files
+    }
+
+    /// Databases and the files that hold the status of their script, where it failed.
+    pub(crate) fn failed_scripts(&self) -> Vec<(&str, String)> {
+        let with = self
+            .plan
+            .databases
+            .iter()
+            .filter(|d| d.after_script.is_some());
+        with.map(|d| {
+            (
+                d.name.as_str(),
+                format!("{}.failed", self.script(d, "after_script")),
+            )
+        })
+        .collect()
     }
 
     /// What stands for a secret that the client's own program reads, if it is set.
@@ -213,6 +257,7 @@ impl Config<'_> {
                         .map(Value::from),
                 );
                 set("bucket", d.database.as_deref().map(Value::from));
+                set("all_databases", d.database.is_none().then(|| true.into()));
                 set("org", d.org.as_deref().map(Value::from));
                 set("skip_verify", d.skip_verify.then(|| true.into()));
             }
@@ -226,14 +271,15 @@ impl Config<'_> {
         }
         args.extend(d.args.iter().cloned());
         set("args", (!args.is_empty()).then(|| args.join(" ").into()));
-        set("before_script", d.before_script.as_deref().map(shell));
-        // A failing script after a good dump is no failure, as with the native engine.
-        let after = d
-            .after_script
-            .as_deref()
-            .map(|text| format!("-{}", in_shell(text)));
-        set("on_exit", after.is_some().then(|| "always".into()));
-        set("after_script", after.map(Value::from));
+        for (key, script) in [
+            ("before_script", &d.before_script),
+            ("after_script", &d.after_script),
+        ] {
+            let file = script.as_ref().map(|_| self.script(d, key));
+            // gobackup up to 2.15 splits it into words and starts the first one, newer ones have `sh` read it.
+            set(key, file.map(|file| format!("/bin/sh {file}").into()));
+        }
+        set("on_exit", d.after_script.is_some().then(|| "always".into()));
         Ok(Value::Object(map))
     }
 }
@@ -273,15 +319,6 @@ fn excluded(d: &Database<SecretString>) -> Vec<String> {
         _ => format!("--ignore-table={table}"),
     };
     d.exclude_tables.iter().map(whole).collect()
-}
-
-/// gobackup splits a Database's script into words and starts the first one, without a shell.
-fn in_shell(text: &str) -> String {
-    format!("/bin/sh -c '{}'", text.replace('\'', r#"'"'"'"#))
-}
-
-fn shell(text: &str) -> Value {
-    in_shell(text).into()
 }
 
 fn unable(what: &str, why: &str) -> Failure {

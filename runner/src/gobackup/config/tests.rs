@@ -31,6 +31,7 @@ fn render(plan: &Plan<SecretString>) -> Result<String, Failure> {
         plan,
         files: &files,
         workdir: "/work/run-1/tmp",
+        scripts: "/run/backup/g",
         token: "bcdf",
     };
     config.render()
@@ -238,19 +239,44 @@ fn odd_values_arrive_as_they_are() {
     assert_eq!(found["databases"]["db"]["database"], "2024");
 }
 
-/// gobackup starts the first word of a script without a shell.
+/// gobackup up to 2.15 splits a script into words and starts the first one; newer ones write it to a file for `sh`. Both do
+/// the same with a word of letters alone.
 #[test]
-fn scripts_run_in_a_shell_and_come_through_whole() {
+fn g1_scripts_come_through_whole_whatever_the_version() {
     let script = "echo \"it's $HOME\" > '/tmp/a b'\nexit 1";
     let one = json!({"name": "db", "engine": "redis", "host": "h", "beforeScript": script, "afterScript": script});
-    let found = read(&render(&parsed(json!({"databases": [one]}))).unwrap());
-    let db = &found["databases"]["db"];
-    let before = shlex::split(db["before_script"].as_str().unwrap()).unwrap();
-    assert_eq!(before, ["/bin/sh", "-c", script]);
-    let after = db["after_script"].as_str().unwrap();
-    let after = shlex::split(after.strip_prefix('-').unwrap()).unwrap();
-    assert_eq!(after, ["/bin/sh", "-c", script]);
+    let other = json!({"name": "other", "engine": "redis", "host": "h", "afterScript": "true"});
+    let plan = parsed(json!({"databases": [other, one]}));
+    let db = read(&render(&plan).unwrap())["databases"]["db"].take();
+    let files = Config {
+        plan: &plan,
+        files: &BTreeMap::new(),
+        workdir: "",
+        scripts: "/run/backup/g",
+        token: "",
+    }
+    .scripts();
+    let text = |path: &str| {
+        files
+            .iter()
+            .find(|(p, _)| p == path)
+            .map(|(_, t)| t.as_str())
+    };
+    assert_eq!(db["before_script"], "/bin/sh /run/backup/g/before_script-1");
+    assert_eq!(db["after_script"], "/bin/sh /run/backup/g/after_script-1");
     assert_eq!(db["on_exit"], "always");
+    assert_eq!(text("/run/backup/g/before_script-1"), Some(script));
+    assert_eq!(text("/run/backup/g/after_script-1.text"), Some(script));
+    assert_eq!(files.len(), 5, "{files:?}");
+}
+
+#[test]
+fn g2_influxdb_without_a_bucket_is_all_of_them() {
+    let found = database("{name: db, engine: influxdb2, host: 'http://h:8086', password: t}");
+    assert_eq!(found["all_databases"], true);
+    let one =
+        database("{name: db, engine: influxdb2, host: 'http://h:8086', password: t, database: b}");
+    assert_eq!(one["all_databases"], Value::Null);
 }
 
 #[test]
