@@ -3,9 +3,11 @@
 use crds::ScheduleStatus;
 use crds::verdict::{Reason, Verdict};
 
-/// What to do next, if anything needs doing. `object` is `singular/name`.
+/// What to do next, if anything needs doing. `object` is `singular/name`; `once` says that it has no
+/// schedule and runs once by itself.
 pub(crate) fn advice(
     object: &str,
+    once: bool,
     generation: Option<i64>,
     status: &ScheduleStatus,
     verdict: &Verdict,
@@ -26,7 +28,12 @@ pub(crate) fn advice(
             run.name
         ));
     }
-    if let Some(step) = verdict.next_step(object) {
+    if let Some(mut step) = verdict.next_step(object) {
+        if once && verdict.reason == Failed && !step.contains("run-now") {
+            step.push_str(&format!(
+                "; without a schedule it runs again only by: kubectl backup run-now {object} --wait"
+            ));
+        }
         return Some(step);
     }
     if status.observed_generation < generation {
@@ -35,6 +42,11 @@ pub(crate) fn advice(
     if !status.runs.iter().any(|r| r.result.is_final()) && status.last_successful_time.is_none() {
         return Some(format!(
             "nothing ran yet; try it: kubectl backup run-now {object} --wait"
+        ));
+    }
+    if once {
+        return Some(format!(
+            "it has no schedule and ran once; after an edit, or for another archive: kubectl backup run-now {object} --wait"
         ));
     }
     None

@@ -28,13 +28,14 @@ pub(crate) fn describe(inputs: &Inputs<'_>) -> String {
     let verdict = super::verdict::of(inputs.object, None, &inputs.missing, inputs.now);
     let mut page = Page::new(inputs.color);
     head(&mut page, inputs, &status, zone, &verdict);
-    super::settings::settings(&mut page, inputs.object.spec());
+    super::settings::settings(&mut page, inputs.object);
     history(&mut page, inputs, &status, zone);
     super::chain::chain(&mut page, inputs, &status);
     tables(&mut page, inputs, &status);
     let name = inputs.object.kind.short_name(&inputs.object.name());
     let generation = inputs.object.object.metadata.generation;
-    if let Some(advice) = advice(&name, generation, &status, &verdict) {
+    let once = status.schedule.is_none() && written(inputs.object).is_none();
+    if let Some(advice) = advice(&name, once, generation, &status, &verdict) {
         page.field("Hint", &advice);
     }
     page.finish()
@@ -109,6 +110,13 @@ fn summary(inputs: &Inputs<'_>, status: &ScheduleStatus, verdict: &Verdict) -> S
     }
 }
 
+/// The schedule as it is written.
+fn written(object: &Object) -> Option<String> {
+    let spec = &object.spec()["schedule"];
+    let text = spec.as_str().or(spec["cron"].as_str())?;
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
 fn schedule(
     page: &mut Page,
     inputs: &Inputs<'_>,
@@ -117,9 +125,7 @@ fn schedule(
     verdict: &Verdict,
 ) {
     let observed = status.schedule.as_ref().map(|s| s.text.clone());
-    let spec = &inputs.object.spec()["schedule"];
-    let written = spec.as_str().or(spec["cron"].as_str()).map(str::to_owned);
-    let text = written.or(observed);
+    let text = written(inputs.object).or(observed);
     let Some(text) = text.filter(|t| !t.is_empty()) else {
         page.field("Schedule", "<none>");
         return;

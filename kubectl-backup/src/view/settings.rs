@@ -1,12 +1,20 @@
 //! What a spec says of source, store and pod, without secrets.
 
+use crds::backup::{BackupBody, RunEngine};
+use crds::gobackup::engine;
+use crds::gobackup::fields::merge;
 use crds::secret;
 use serde_json::Value;
 
 use super::page::{Page, or};
+use crate::cluster::Object;
 
 /// What the spec says of source, store and the rest, without secrets.
-pub(crate) fn settings(page: &mut Page, spec: &Value) {
+pub(crate) fn settings(page: &mut Page, object: &Object) {
+    if object.kind.group == crds::group::GROUP {
+        return archive(page, object);
+    }
+    let spec = object.spec();
     page.field("Database", &or(&source(spec), "<unset>"));
     page.field("Storage", &or(&destination(spec), "<unset>"));
     let envs: Vec<String> = spec["backupEnvs"]
@@ -20,6 +28,62 @@ pub(crate) fn settings(page: &mut Page, spec: &Value) {
     }
     if let Some(image) = spec["image"].as_str() {
         page.field("Image", image);
+    }
+}
+
+/// What a Backup of any generation names.
+fn archive(page: &mut Page, object: &Object) {
+    let body: BackupBody = serde_json::from_value(object.object.data.clone()).unwrap_or_default();
+    let merged = merge(&body);
+    let databases = merged.databases.1.iter().filter_map(|d| d.name.clone());
+    let storages = merged.storages.1.iter().filter_map(|s| {
+        let name = s.name.clone()?;
+        let keep = s.keep.filter(|keep| *keep > 0);
+        Some(keep.map_or(name.clone(), |keep| format!("{name} (keep: {keep})")))
+    });
+    page.field(
+        "Databases",
+        &or(&Vec::from_iter(databases).join(", "), "<none>"),
+    );
+    page.field(
+        "Storages",
+        &or(&Vec::from_iter(storages).join(", "), "<none>"),
+    );
+    if let Some(model) = &merged.model {
+        page.field("BackupModel", model);
+    }
+    let compression = merged
+        .compress
+        .as_ref()
+        .and_then(|(_, c)| c.type_.as_deref());
+    let encryption = merged.encode.as_ref().map(|(_, e)| {
+        let openssl = e.openssl.unwrap_or(false).then_some("openssl");
+        e.type_
+            .as_deref()
+            .or(openssl)
+            .unwrap_or_default()
+            .to_owned()
+    });
+    let mut text = format!(
+        "compression: {}",
+        or(compression.unwrap_or_default(), "none")
+    );
+    text.push_str(&format!(
+        "  encryption: {}",
+        or(&encryption.unwrap_or_default(), "off")
+    ));
+    if let Some(size) = merged
+        .split
+        .as_ref()
+        .and_then(|(_, s)| s.chunk_size.as_deref())
+    {
+        text.push_str(&format!("  parts: {size}"));
+    }
+    if merged.model.is_none() || merged.compress.is_some() || merged.encode.is_some() {
+        page.field("Archive", &text);
+    }
+    if engine::asked(&body) == RunEngine::Gobackup {
+        page.field("Engine", "gobackup");
     }
 }
 

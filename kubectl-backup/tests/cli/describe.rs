@@ -222,3 +222,68 @@ fn what_may_not_be_read_is_a_line() {
         );
     }
 }
+
+fn archive(spec: serde_json::Value, status: serde_json::Value) -> Vec<String> {
+    let fake = Fake::start();
+    fake.install("backups");
+    fake.put(json!({
+        "apiVersion": "gobackup.io/v1", "kind": "Backup",
+        "metadata": { "name": "nightly", "namespace": "prod", "uid": "u", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": spec, "status": status,
+    }));
+    let ran = Config::new(&fake).run(&["describe", "backup/nightly"]).ok();
+    ran.out.lines().map(str::to_owned).collect()
+}
+
+/// What a Backup names, wherever its generation has it; never the fields of a MysqlBackup.
+#[test]
+fn g7_a_backup_names_its_databases_and_storages() {
+    let lines = archive(
+        json!({
+            "databaseRefs": [{ "name": "shop" }, { "type": "redis", "name": "cache" }],
+            "storageRefs": [{ "name": "bucket", "keep": 7 }, { "name": "dav", "keep": 0 }],
+            "compressWith": { "type": "zst" }, "splitWith": { "chunkSize": "1G" },
+            "encodeWith": { "type": "openssl", "password": "S3cr3t-marker" },
+            "schedule": { "cron": "0 2 * * *" }, "job": { "engine": "gobackup" },
+        }),
+        json!({}),
+    );
+    for line in [
+        "Databases:     shop, cache",
+        "Storages:      bucket (keep: 7), dav",
+        "Archive:       compression: zst  encryption: openssl  parts: 1G",
+        "Engine:        gobackup",
+    ] {
+        assert!(lines.iter().any(|l| l == line), "{line}: {lines:#?}");
+    }
+    let text = lines.join("\n");
+    assert!(
+        !text.contains("<unset>") && !text.contains("S3cr3t"),
+        "{text}"
+    );
+}
+
+#[test]
+fn g7_a_backup_without_a_schedule_says_how_it_runs_again() {
+    let hint = |result: &str, reason: &str| {
+        let run = json!({
+            "name": "nightly-1", "trigger": "Immediate", "result": result, "reason": reason,
+            "startTime": "2026-01-02T01:00:00Z", "completionTime": "2026-01-02T01:04:12Z",
+        });
+        let status = json!({ "observedGeneration": 1, "runs": [run] });
+        let lines = archive(json!({ "databaseRefs": [], "storageRefs": [] }), status);
+        let hint = lines.iter().find(|l| l.starts_with("Hint:")).cloned();
+        hint.unwrap_or_else(|| panic!("{lines:#?}"))
+    };
+    let again = "kubectl backup run-now backup/nightly --wait";
+    for (result, reason) in [
+        ("Succeeded", ""),
+        ("Failed", "DumpFailed"),
+        ("Failed", "NoSpace"),
+    ] {
+        let hint = hint(result, reason);
+        assert!(hint.contains(again), "{hint}");
+        assert_eq!(hint.matches("run-now").count(), 1, "{hint}");
+    }
+    assert!(hint("Failed", "DumpFailed").contains("kubectl backup logs nightly-1"));
+}
