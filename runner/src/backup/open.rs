@@ -1,7 +1,7 @@
 //! An archive's bytes back to its files: decrypted, decompressed, and read as the tar it is.
 
 use crds::report::Reason;
-use std::io::Read;
+use std::io::{self, Read};
 
 use crds::plan::{Codec, Encrypt};
 use secrecy::{ExposeSecret, SecretString};
@@ -60,11 +60,14 @@ pub(crate) fn tar(
             "{name} does not end as an archive does"
         )));
     };
-    let unreadable = |e: &dyn std::fmt::Display| {
-        Failure::new(
-            Reason::NotDecryptable,
-            format!("{name} can't be opened: {e}; check the key it was encrypted with"),
-        )
+    // What says by itself what is wrong, as an identity that is none, keeps its reason.
+    let unreadable = |e: io::Error| {
+        e.downcast::<Failure>().unwrap_or_else(|e| {
+            Failure::new(
+                Reason::NotDecryptable,
+                format!("{name} can't be opened: {e}; check the key it was encrypted with"),
+            )
+        })
     };
     let mut inner = stored;
     if encrypted {
@@ -94,15 +97,15 @@ pub(crate) fn tar(
             base64: *base64,
             salt: [0; 8],
         };
-        inner = Box::new(Decryptor::new(inner, &options).map_err(|e| unreadable(&e))?);
+        inner = Box::new(Decryptor::new(inner, &options).map_err(unreadable)?);
     }
     if age {
         let Some(identity) = identity else {
             return Ok(Err(Closed::NoIdentity));
         };
-        inner = codec::decrypted(inner, identity).map_err(|e| unreadable(&e))?;
+        inner = codec::decrypted(inner, identity).map_err(unreadable)?;
     }
-    let plain = codec::decompressed(inner, codec).map_err(|e| unreadable(&e))?;
+    let plain = codec::decompressed(inner, codec).map_err(unreadable)?;
     Ok(plain.ok_or(Closed::NoDecoder))
 }
 
@@ -110,6 +113,34 @@ pub(crate) fn tar(
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use super::*;
+
+    #[test]
+    fn an_identity_that_is_none_is_a_wrong_setting() {
+        for identity in [
+            "",
+            "age1xyz",
+            "-----BEGIN OPENSSH PRIVATE KEY-----",
+            "hunter2",
+        ] {
+            let stored: Box<dyn Read + Send> = Box::new(&b"age-encryption.org/v1\n"[..]);
+            let failure = tar(stored, "b.tar.age", None, Some(identity))
+                .err()
+                .unwrap();
+            assert_eq!(
+                failure.reason, "InvalidSettings",
+                "{identity}: {}",
+                failure.message
+            );
+            assert!(!failure.message.contains("hunter2"), "{}", failure.message);
+        }
+        let key = age::x25519::Identity::generate().to_string();
+        let key = age::secrecy::ExposeSecret::expose_secret(&key);
+        let failure = tar(Box::new(&b"no age"[..]), "b.tar.age", None, Some(key))
+            .err()
+            .unwrap();
+        assert_eq!(failure.reason, "NotDecryptable", "{}", failure.message);
+    }
+
     #[test]
     fn names_tell_what_an_archive_is() {
         assert_eq!(codec_of("a/b.tar.gz"), Some((Codec::Gzip, false, false)));

@@ -226,9 +226,14 @@ pub fn decrypted(
     identity: &str,
 ) -> io::Result<Box<dyn Read + Send>> {
     is_identity(identity).map_err(io::Error::other)?;
-    let identities = age::IdentityFile::from_buffer(identity.as_bytes())?
-        .into_identities()
-        .map_err(io::Error::other)?;
+    // The library's words may quote what is in the Secret.
+    let no_identity = "holds no identity: take the file that age-keygen wrote (AGE-SECRET-KEY-1…)";
+    let none = || io::Error::other(Failure::settings(format!("the age identity {no_identity}")));
+    let identities = age::IdentityFile::from_buffer(identity.as_bytes())
+        .ok()
+        .and_then(|file| file.into_identities().ok())
+        .filter(|identities| !identities.is_empty())
+        .ok_or_else(none)?;
     let decryptor =
         age::Decryptor::new_buffered(io::BufReader::new(stored)).map_err(io::Error::other)?;
     let plain = decryptor

@@ -202,9 +202,7 @@ pub fn observe(
     };
     let (text, ended) = survey(&second(&wanted, &source.exclude_tables))?;
     details(&text, &mut server);
-    // What the server has no column or table for, it has no such thing of.
-    let refused = |m: &&String| !matches!(number(m), None | Some(1054 | 1109 | 1146));
-    server.unanswered = ended.messages.iter().find(refused).cloned();
+    server.unanswered = ended.messages.iter().find(|m| is_refusal(m)).cloned();
     let mut hidden = vec![];
     for some in wanted.chunks(AT_ONCE) {
         let events: String = std::iter::once("SET SESSION lock_wait_timeout=2;\n".to_owned())
@@ -214,22 +212,31 @@ pub fn observe(
             )
             .collect();
         let (_, ended) = survey(&events)?;
-        hidden.extend(
-            ended
-                .messages
-                .iter()
-                .filter(|m| number(m) == Some(1044))
-                .filter_map(|m| {
-                    m.rsplit("database '")
-                        .next()?
-                        .strip_suffix('\'')
-                        .map(str::to_owned)
-                }),
-        );
+        for message in ended.messages {
+            match events_hidden_in(&message) {
+                Some(database) => hidden.push(database),
+                None if is_refusal(&message) => {
+                    server.unanswered.get_or_insert(message);
+                }
+                None => {}
+            }
+        }
     }
     server.hidden_events = Names::of(hidden);
     unseen(&mut server, &wanted);
     Ok(server)
+}
+
+/// The server refuses the question: what it has no column or table for, it has no such thing of.
+fn is_refusal(message: &str) -> bool {
+    !matches!(number(message), None | Some(1054 | 1109 | 1146))
+}
+
+/// The database whose events the user may not see, by what the server answers to `SHOW EVENTS`.
+fn events_hidden_in(message: &str) -> Option<String> {
+    let end = message.rsplit_once("database '")?.1.strip_suffix('\'');
+    let database = end.filter(|_| number(message) == Some(1044));
+    database.map(str::to_owned)
 }
 
 /// The client's connection broke, or the client was ended: what it did not answer is not known.
@@ -553,6 +560,43 @@ mod tests {
         let mut cut = Server::default();
         details("table\td\tt\n", &mut cut);
         assert_eq!(cut.tables, None);
+    }
+
+    /// Numbers by the server's own list of errors.
+    #[test]
+    fn what_a_server_answers_to_the_question_for_events() {
+        for (message, hidden, refusal) in [
+            (
+                "ERROR 1044 (42000) at line 2: Access denied for user 'bk'@'%' to database 'shop'",
+                Some("shop"),
+                true,
+            ),
+            // In another language nothing says which.
+            (
+                "ERROR 1044 (42000) at line 2: Benutzer 'bk'@'%' hat keine Zugriffsberechtigung für Datenbank 'shop'.",
+                None,
+                true,
+            ),
+            (
+                "ERROR 1205 (HY000) at line 3: Lock wait timeout exceeded; try restarting transaction",
+                None,
+                true,
+            ),
+            (
+                "ERROR 1577 (HY000) at line 2: Cannot proceed, because event scheduler is disabled",
+                None,
+                true,
+            ),
+            (
+                "ERROR 1146 (42S02) at line 2: Table 'mysql.event' doesn't exist",
+                None,
+                false,
+            ),
+            ("WARNING: option --x is deprecated", None, false),
+        ] {
+            assert_eq!(events_hidden_in(message).as_deref(), hidden, "{message}");
+            assert_eq!(is_refusal(message), refusal, "{message}");
+        }
     }
 
     #[test]
