@@ -510,13 +510,6 @@ pub(crate) fn read<T: serde::de::DeserializeOwned>(
     store: &dyn Store,
     key: &str,
 ) -> Result<Option<T>, Failure> {
-    let Some(reader) = store.open(key)? else {
-        return Ok(None);
-    };
-    let mut text = vec![];
-    reader
-        .take(LARGEST)
-        .read_to_end(&mut text)
-        .map_err(|e| Failure::new(Reason::NotReadBack, format!("{key} can't be read: {e}")))?;
+    let text = store::read(store, key, LARGEST)?.unwrap_or_default();
     Ok(serde_json::from_slice(&text).ok())
 }

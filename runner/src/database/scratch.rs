@@ -141,17 +141,37 @@ impl Server {
         Ok(Self { child, log, stop })
     }
 
-    /// Asks until the answer is there, the server has ended, or its time is up; an answer that says
-    /// "busy" gives it more time.
+    /// Waits until it answers at its socket. That it ends is no fault of what is restored: nothing was
+    /// given to it yet.
+    pub(crate) fn wait_until(
+        &mut self,
+        context: &Context,
+        socket: &Path,
+        mut ask: impl FnMut() -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let ask = || Ok(if ask()? { Answer::Yes } else { Answer::No });
+        match self.wait(context, socket, ask)? {
+            Started::Yes => Ok(()),
+            Started::Ended => Err(Failure::new(
+                Reason::ScratchFailed,
+                format!("the scratch server ended: {}", self.said(context)),
+            )),
+        }
+    }
+
+    /// Asks, once its socket is there, until the answer is there, the server has ended, or its time is
+    /// up; an answer that says "busy" gives it more time.
     pub(crate) fn wait(
         &mut self,
         context: &Context,
+        socket: &Path,
         mut ask: impl FnMut() -> Result<Answer, Failure>,
     ) -> Result<Started, Failure> {
         let mut deadline = Instant::now() + START;
         loop {
             context.check()?;
-            match ask()? {
+            // What a client says of a server that is not there yet would fill the log.
+            match if socket.exists() { ask()? } else { Answer::No } {
                 Answer::Yes => return Ok(Started::Yes),
                 Answer::Busy => deadline = Instant::now() + START,
                 Answer::No => {}

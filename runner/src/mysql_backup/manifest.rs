@@ -2,7 +2,6 @@
 //! recognised. An artefact counts only with its manifest.
 
 use crds::report::Reason;
-use std::io::Read;
 
 use crds::parts::CompressionType;
 use crds::run_spec::ObjectId;
@@ -157,15 +156,7 @@ pub fn write(store: &dyn Store, manifest: &Manifest) -> Result<(), Failure> {
 /// # Errors
 /// The store refuses.
 pub fn read(store: &dyn Store, key: &str) -> Result<Option<Manifest>, Failure> {
-    let Some(reader) = store.open(key)? else {
-        return Ok(None);
-    };
-    let mut text = Vec::new();
-    reader.take(LARGEST).read_to_end(&mut text).map_err(|e| {
-        e.downcast::<Failure>().unwrap_or_else(|e| {
-            Failure::new(Reason::StoreFailed, format!("reading {key} failed: {e}"))
-        })
-    })?;
+    let text = store::read(store, key, LARGEST)?.unwrap_or_default();
     Ok(serde_json::from_slice::<Manifest>(&text)
         .ok()
         .filter(|m| m.schema == SCHEMA))

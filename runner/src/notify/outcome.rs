@@ -146,10 +146,7 @@ fn own_mark(line: &str) -> Option<String> {
 }
 
 fn read(store: &dyn Store, key: &str) -> Option<String> {
-    let mut text = String::new();
-    let reader = store.open(key).ok().flatten()?;
-    std::io::Read::read_to_string(&mut std::io::Read::take(reader, MOST), &mut text).ok()?;
-    Some(text)
+    String::from_utf8(store::read(store, key, MOST).ok().flatten()?).ok()
 }
 
 /// Removes what is remembered of an object whose artefacts all go.

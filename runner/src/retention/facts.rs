@@ -154,7 +154,7 @@ pub(super) fn read(store: &dyn Store, key: &str, schema: &str) -> Result<Option<
 struct Head {
     facts: Facts,
     /// Names of fields that were read.
-    seen: Vec<&'static str>,
+    seen: Vec<String>,
     /// What follows was not read: it is not needed.
     complete: bool,
 }
@@ -162,7 +162,7 @@ struct Head {
 impl Head {
     /// True if what is left can only be lists of what the dump holds.
     fn is_enough(&self, next: &str) -> bool {
-        let has = |name: &&str| self.seen.contains(name);
+        let has = |name: &&str| self.seen.iter().any(|seen| seen == name);
         let common = [
             "schema",
             "object",
@@ -204,78 +204,25 @@ impl<'de> Visitor<'de> for &mut Head {
                 return Ok(());
             }
             let facts = &mut self.facts;
-            let seen = match name.as_str() {
-                "schema" => {
-                    facts.schema = map.next_value()?;
-                    "schema"
-                }
-                "clusterId" => {
-                    facts.cluster_id = map.next_value()?;
-                    "clusterId"
-                }
-                "object" => {
-                    facts.object = map.next_value()?;
-                    "object"
-                }
-                "run" => {
-                    facts.run = map.next_value()?;
-                    "run"
-                }
-                "slot" => {
-                    facts.slot = map.next_value()?;
-                    "slot"
-                }
-                "trigger" => {
-                    map.next_value::<IgnoredAny>()?;
-                    "trigger"
-                }
-                "startedAt" => {
-                    facts.started_at = map.next_value()?;
-                    "startedAt"
-                }
-                "key" => {
-                    facts.key = map.next_value()?;
-                    "key"
-                }
-                "parts" => {
-                    facts.parts = map.next_value()?;
-                    "parts"
-                }
-                "rawBytes" => {
-                    facts.raw_bytes = Some(map.next_value()?);
-                    "rawBytes"
-                }
-                "dumps" => {
-                    facts.dumps = map.next_value()?;
-                    "dumps"
-                }
-                "storedBytes" => {
-                    facts.stored_bytes = map.next_value()?;
-                    "storedBytes"
-                }
-                "storedSha256" => {
-                    facts.stored_sha256 = map.next_value()?;
-                    "storedSha256"
-                }
-                "readBack" => {
-                    facts.read_back = Some(map.next_value()?);
-                    "readBack"
-                }
-                "notReadBack" => {
-                    facts.read_back = Some(!map.next_value::<bool>()?);
-                    "notReadBack"
-                }
-                "files" => {
-                    let files: Vec<FileSize> = map.next_value()?;
-                    facts.add_files(&files);
-                    "files"
-                }
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-            };
-            self.seen.push(seen);
+            match name.as_str() {
+                "schema" => facts.schema = map.next_value()?,
+                "clusterId" => facts.cluster_id = map.next_value()?,
+                "object" => facts.object = map.next_value()?,
+                "run" => facts.run = map.next_value()?,
+                "slot" => facts.slot = map.next_value()?,
+                "startedAt" => facts.started_at = map.next_value()?,
+                "key" => facts.key = map.next_value()?,
+                "parts" => facts.parts = map.next_value()?,
+                "rawBytes" => facts.raw_bytes = Some(map.next_value()?),
+                "dumps" => facts.dumps = map.next_value()?,
+                "storedBytes" => facts.stored_bytes = map.next_value()?,
+                "storedSha256" => facts.stored_sha256 = map.next_value()?,
+                "readBack" => facts.read_back = Some(map.next_value()?),
+                "notReadBack" => facts.read_back = Some(!map.next_value::<bool>()?),
+                "files" => facts.add_files(&map.next_value::<Vec<FileSize>>()?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+            self.seen.push(name);
         }
         Ok(())
     }

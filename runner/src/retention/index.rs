@@ -4,7 +4,6 @@
 //! looked at again first.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -12,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::failure::Failure;
 use crate::retention::facts::{self, Facts};
 use crate::retention::verdict;
-use crate::store::{Entry, Store};
+use crate::store::{self, Entry, Store};
 use crate::stream::checksum::hex;
 
 /// Its name.
@@ -206,9 +205,7 @@ fn key_in(directory: &str) -> String {
 
 /// Its content; `None` if it is not there or not whole.
 fn load(store: &dyn Store, key: &str) -> Option<Content> {
-    let reader = store.open(key).ok().flatten()?;
-    let mut text = vec![];
-    reader.take(LARGEST).read_to_end(&mut text).ok()?;
+    let text = store::read(store, key, LARGEST).ok().flatten()?;
     let end = text.iter().position(|b| *b == b'\n')?;
     let (sum, json) = (text.get(..end)?, text.get(end + 1..)?);
     if sum != hex(&Sha256::digest(json)).as_bytes() {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::store::Store;
+use crate::store::{self, Store};
 
 /// Ends the name of what a restore proved.
 pub const VERIFIED: &str = ".verified";
@@ -60,17 +60,7 @@ pub fn strays(keys: &BTreeSet<String>, of: impl Fn(&str) -> [String; 2]) -> Vec<
 /// # Errors
 /// The store refuses.
 pub(super) fn read(store: &dyn Store, key: &str) -> Result<Option<Verdict>, Failure> {
-    let Some(reader) = store.open(key)? else {
-        return Ok(None);
-    };
-    let mut text = vec![];
-    std::io::Read::read_to_end(&mut std::io::Read::take(reader, LARGEST), &mut text).map_err(
-        |e| {
-            let said = format!("reading {key} failed: {e}");
-            e.downcast::<Failure>()
-                .unwrap_or_else(|_| Failure::new(Reason::StoreFailed, said))
-        },
-    )?;
+    let text = store::read(store, key, LARGEST)?.unwrap_or_default();
     let verdict = serde_json::from_slice::<Verdict>(&text).ok();
     Ok(verdict.filter(|v| v.schema == SCHEMA && v.passed == key.ends_with(VERIFIED)))
 }

@@ -204,15 +204,9 @@ fn text(note: &Note) -> Vec<u8> {
 /// # Errors
 /// The store refuses.
 pub fn read(store: &dyn Store, key: &str) -> Result<Option<Note>, Failure> {
-    use std::io::Read as _;
-    let Some(reader) = store.open(key)? else {
-        return Ok(None);
-    };
-    let mut text = vec![];
-    let read = reader.take(LARGEST).read_to_end(&mut text);
-    Ok(read
+    let text = super::read(store, key, LARGEST)?.unwrap_or_default();
+    Ok(serde_json::from_slice::<Note>(&text)
         .ok()
-        .and_then(|_| serde_json::from_slice::<Note>(&text).ok())
         .filter(|note| !note.key.is_empty() && !note.manifest.is_empty()))
 }
 

@@ -3,9 +3,7 @@
 //! every store and both kinds: what a process that lives may be at is never touched, and nothing
 //! that only looks like the runner's. Ages are by the store's own clock.
 
-use crds::report::Reason;
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -326,17 +324,9 @@ impl Search<'_> {
 
 /// Whether a manifest or record was written to its end; `None` if there is none.
 fn whole(store: &dyn Store, key: &str) -> Result<Option<bool>, Failure> {
-    let Some(reader) = store.open(key)? else {
-        return Ok(None);
-    };
-    let mut text = vec![];
-    reader
-        .take(LARGEST)
-        .read_to_end(&mut text)
-        .map_err(|e| Failure::new(Reason::NotReadBack, format!("{key} can't be read: {e}")))?;
-    Ok(Some(
-        serde_json::from_slice::<serde::de::IgnoredAny>(&text).is_ok(),
-    ))
+    let text = store::read(store, key, LARGEST)?;
+    let is_json = |text: Vec<u8>| serde_json::from_slice::<serde::de::IgnoredAny>(&text).is_ok();
+    Ok(text.map(is_json))
 }
 
 fn older(modified: Option<DateTime<Utc>>, now: Option<DateTime<Utc>>, than: Duration) -> bool {

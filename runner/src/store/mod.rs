@@ -254,20 +254,8 @@ fn check_written(store: &dyn Store, key: &str, content: &[u8]) -> Result<(), Fai
 /// # Errors
 /// The store refuses.
 pub fn holds(store: &dyn Store, key: &str, content: &[u8]) -> Result<bool, Failure> {
-    let Some(reader) = store.open(key)? else {
-        return Ok(false);
-    };
-    let mut found = vec![];
-    let most = content.len() as u64 + 1;
-    reader.take(most).read_to_end(&mut found).map_err(|e| {
-        e.downcast::<Failure>().unwrap_or_else(|e| {
-            Failure::new(
-                Reason::NotReadBack,
-                format!("{key} can't be read back: {e}"),
-            )
-        })
-    })?;
-    Ok(found == content)
+    let found = read(store, key, content.len() as u64 + 1)?;
+    Ok(found.as_deref() == Some(content))
 }
 
 /// The tag in the names of what is written to ask for the store's time.
@@ -359,6 +347,23 @@ fn key_in(directory: &str, name: &str) -> String {
     } else {
         format!("{directory}/{name}")
     }
+}
+
+/// A small object, up to `most` bytes of it; `None` if there is none.
+///
+/// # Errors
+/// The store refuses.
+pub fn read(store: &dyn Store, key: &str, most: u64) -> Result<Option<Vec<u8>>, Failure> {
+    let Some(reader) = store.open(key)? else {
+        return Ok(None);
+    };
+    let mut content = vec![];
+    reader.take(most).read_to_end(&mut content).map_err(|e| {
+        let said = format!("reading {key} failed: {e}");
+        e.downcast::<Failure>()
+            .unwrap_or_else(|_| Failure::new(Reason::StoreFailed, said))
+    })?;
+    Ok(Some(content))
 }
 
 /// Opens a bucket.

@@ -13,7 +13,7 @@ use crate::database::contents::Table;
 use crate::database::mysql::dump_reader::Summary;
 use crate::database::mysql::load::{self, Loaded};
 use crate::database::mysql::source::{self, Client};
-use crate::database::scratch::{Answer, Area, Home, Server, Started, last};
+use crate::database::scratch::{Area, Home, Server, last};
 use crate::failure::Failure;
 use crate::process::Ended;
 
@@ -193,25 +193,10 @@ impl Scratch {
     /// It does not.
     pub(crate) fn wait(&mut self, context: &Context, client: &Client) -> Result<(), Failure> {
         let (socket, arguments) = (self.socket(), self.arguments());
-        let started = self.server.wait(context, || {
-            // What a client says of a server that is not there yet would fill the log.
-            if !socket.exists() {
-                return Ok(Answer::No);
-            }
+        self.server.wait_until(context, &socket, || {
             let (_, ended) = client.run(context, &arguments, "SELECT 1;\n")?;
-            Ok(if ended.good() {
-                Answer::Yes
-            } else {
-                Answer::No
-            })
-        })?;
-        match started {
-            Started::Yes => Ok(()),
-            Started::Ended => Err(Failure::new(
-                Reason::ScratchFailed,
-                format!("the scratch server ended: {}", self.server.said(context)),
-            )),
-        }
+            Ok(ended.good())
+        })
     }
 
     fn ask(

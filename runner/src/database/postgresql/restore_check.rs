@@ -11,7 +11,7 @@ use crate::database::contents::Contents;
 use crate::database::postgresql::dump::rendering;
 use crate::database::postgresql::plain_dump::{Needs, PlainDump};
 use crate::database::restore_check::{Kept, RestoreCheck, VOLUME, drain};
-use crate::database::scratch::{Answer, Home, Server, Started, last, no_room};
+use crate::database::scratch::{Home, Server, last, no_room};
 use crate::failure::Failure;
 use crate::process::Ended;
 use crate::process::Program;
@@ -251,25 +251,12 @@ impl<'a> Cluster<'a> {
             server: server.into(),
             home,
         };
-        let started = cluster.server.borrow_mut().wait(check.context, || {
-            let socket = cluster.home.path.join(".s.PGSQL.5432");
-            if !socket.exists() {
-                return Ok(Answer::No);
-            }
-            let (_, ended) = cluster.ask(USER, "SELECT 1;\n")?;
-            Ok(if ended.good() {
-                Answer::Yes
-            } else {
-                Answer::No
-            })
+        let socket = cluster.home.path.join(".s.PGSQL.5432");
+        let mut server = cluster.server.borrow_mut();
+        server.wait_until(check.context, &socket, || {
+            Ok(cluster.ask(USER, "SELECT 1;\n")?.1.good())
         })?;
-        if started == Started::Ended {
-            let said = cluster.server.borrow().said(check.context);
-            return Err(Failure::new(
-                Reason::ScratchFailed,
-                format!("the scratch server ended: {said}"),
-            ));
-        }
+        drop(server);
         Ok(cluster)
     }
 

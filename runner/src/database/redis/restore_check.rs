@@ -47,10 +47,7 @@ pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
         let (text, _) = Program::new(client.clone(), args).run(check.context, "")?;
         Ok::<_, Failure>(String::from_utf8_lossy(&text).into_owned())
     };
-    let started = running.wait(check.context, || {
-        if !socket.exists() {
-            return Ok(Answer::No);
-        }
+    let started = running.wait(check.context, &socket, || {
         Ok(match ask(&["PING"])?.trim() {
             "PONG" => Answer::Yes,
             text if text.starts_with("LOADING") => Answer::Busy,
