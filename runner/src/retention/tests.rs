@@ -370,6 +370,7 @@ fn candidate() -> impl Strategy<Value = Candidate> {
             1 => Just(Standing::NotReadBack),
             1 => Just(Standing::Listed),
             2 => Just(Standing::Adopted),
+            1 => Just(Standing::Damaged),
         ],
         prop::bool::weighted(0.2),
         prop::bool::weighted(0.2),
@@ -412,7 +413,8 @@ fn rules_of() -> impl Strategy<Value = Retention> {
 }
 
 /// What may never go by rules, said without the plan: the newest good one, the newest verified, all
-/// that a clock set into the future, all unvouched ones while nothing is good or they are young.
+/// that a clock set into the future or that is not there as it was stored, all unvouched ones while
+/// nothing is good or they are young.
 fn untouchable(all: &[Candidate]) -> BTreeSet<&str> {
     let real = || {
         all.iter()
@@ -440,7 +442,8 @@ fn untouchable(all: &[Candidate]) -> BTreeSet<&str> {
             .filter(|a| match a.standing {
                 Standing::Listed => nothing_good,
                 Standing::Adopted => nothing_good || now() - a.moment.since < UNDER_WAY,
-                Standing::Good | Standing::NotReadBack | Standing::Damaged => false,
+                Standing::Damaged => true,
+                Standing::Good | Standing::NotReadBack => false,
             })
             .map(|a| a.key.as_str()),
     );

@@ -211,7 +211,8 @@ fn an_archive_comes_back_by_download_and_by_restore() {
     // A database of this test's own.
     servers.redis("-n 5 set back 'as it was'");
     let ns = cluster().restricted_namespace("e2e-gobackup-back");
-    three_databases(&ns, &format!("site/back-{}", unix_seconds()));
+    let path = format!("site/back-{}", unix_seconds());
+    three_databases(&ns, &path);
     ns.kubectl(&[
         "patch",
         "databases.gobackup.io",
@@ -353,6 +354,23 @@ fn an_archive_comes_back_by_download_and_by_restore() {
         let refused = to(words, HOST, "to-my", &[]).code(4);
         assert!(refused.stderr.contains(reason), "{}", refused.stderr);
     }
+
+    // Deleted and made anew: what was stored is listed as that, and comes back by its key.
+    ns.kubectl(&["delete", "backups.gobackup.io", "nightly"])
+        .ok();
+    three_databases(&ns, &path);
+    let listed = ns.backup(&["runs", "backup/nightly", "--stored"]).ok();
+    let former = listed.stdout.lines().filter(|l| l.contains(" Former "));
+    assert_eq!(former.count(), 2, "{}", listed.stdout);
+    let key = artefact(&run, "bucket")["key"].as_str().unwrap();
+    std::fs::create_dir_all(&home).unwrap();
+    let words = ["download", "backup/nightly", "--key", key, "--raw", "-O"];
+    ns.backup(&[&words[..], &[raw.to_str().unwrap()]].concat())
+        .ok();
+    assert_eq!(std::fs::read(&raw).unwrap(), stored);
+    std::fs::remove_dir_all(&home).unwrap();
+    onto(&["--key", key, "--overwrite", "--yes"]).ok();
+    assert_eq!(std::fs::read(&file).unwrap(), member(&archive, inner));
 }
 
 /// Waits until the condition Reachable of an object has this status; gives it.
