@@ -11,6 +11,7 @@ pub mod download;
 pub mod generate;
 pub mod gobackup;
 pub mod group;
+pub mod host;
 pub mod labels;
 pub mod legacy;
 pub mod mounts;

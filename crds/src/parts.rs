@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use bech32::FromBase32;
 use k8s_openapi::api::core::v1::{
     CSIVolumeSource, EmptyDirVolumeSource, EphemeralVolumeSource, HostPathVolumeSource,
     LocalObjectReference, NFSVolumeSource, PersistentVolumeClaimVolumeSource, ResourceRequirements,
@@ -210,6 +211,26 @@ pub enum CompressionType {
     None,
 }
 
+impl CompressionType {
+    /// Name and highest level; the lowest is 1. None of what has no levels.
+    pub fn levels(self) -> Option<(&'static str, i32)> {
+        match self {
+            Self::Zstd => Some(("zstd", 19)),
+            Self::Gzip => Some(("gzip", 9)),
+            Self::None => None,
+        }
+    }
+}
+
+impl Compression {
+    /// What is wrong with the level.
+    pub fn fault(&self) -> Option<String> {
+        let (name, most) = self.type_.levels()?;
+        let level = self.level.filter(|l| !(1..=most).contains(l))?;
+        Some(format!("of {name} goes from 1 to {most}, is {level}"))
+    }
+}
+
 /// How to encrypt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -229,6 +250,23 @@ pub struct AgeEncryption {
     /// Secret key with public keys, one per line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipients_secret_key_ref: Option<SecretKeyRef>,
+}
+
+/// Why a text is not a public key that age encrypts to. The text is not quoted: what it is instead may
+/// be a secret.
+pub fn recipient_fault(text: &str) -> Option<&'static str> {
+    if text.to_ascii_uppercase().starts_with("AGE-SECRET-KEY-") {
+        return Some(
+            "is a private key; name the public key, which starts with age1 (age-keygen -y prints it)",
+        );
+    }
+    let key = bech32::decode(text)
+        .ok()
+        .filter(|(prefix, _, variant)| prefix == "age" && *variant == bech32::Variant::Bech32);
+    let bytes = key.and_then(|(_, data, _)| Vec::<u8>::from_base32(&data).ok());
+    bytes.is_none_or(|bytes| bytes.len() != 32).then_some(
+        "is not an age public key, or not a whole one; it starts with age1 and has 62 characters",
+    )
 }
 
 /// The key that opens what was encrypted.

@@ -9,7 +9,9 @@ use k8s_openapi::api::core::v1::{Volume, VolumeMount};
 
 use crate::mysql_backup::MysqlBackupSpec;
 use crate::names::MAX_NAME;
-use crate::parts::{Destination, Notification, PodMetadata, Verify, VolumeDestination};
+use crate::parts::{
+    Compression, Destination, Notification, PodMetadata, Verify, VolumeDestination, recipient_fault,
+};
 use crate::restore::{Definers, RestoreSpec, account, from_archive, kind_of};
 use crate::schedule::{Schedule, parse_go_duration};
 use crate::volumes::{self, Ground};
@@ -72,7 +74,10 @@ pub fn mysql_backup(spec: &MysqlBackupSpec) -> Vec<Problem> {
         found.push(Problem::new(path, e.to_string()));
     }
     bounds(spec, &mut found);
-    found.extend(arguments(spec).filter(|_| spec.image.is_none()));
+    if spec.image.is_none() {
+        found.extend(arguments(spec));
+        found.extend(needs(spec));
+    }
     pod(&spec.volumes, &spec.volume_mounts, &mut found);
     metadata(spec.pod_metadata.as_ref(), &mut found);
     source(spec, &mut found);
@@ -85,7 +90,16 @@ pub fn mysql_backup(spec: &MysqlBackupSpec) -> Vec<Problem> {
         found.extend(self::verify("spec.verify", verify));
     }
     found.extend(notifications(&spec.notifications));
+    if let Some(fault) = spec.compression.as_ref().and_then(Compression::fault) {
+        found.push(Problem::new("spec.compression.level", fault));
+    }
     if let Some(age) = spec.encryption.as_ref().map(|e| e.age.as_ref()) {
+        for (i, text) in age.iter().flat_map(|a| a.recipients.iter().enumerate()) {
+            if let Some(fault) = recipient_fault(text) {
+                let path = format!("spec.encryption.age.recipients[{i}]");
+                found.push(Problem::new(path, fault));
+            }
+        }
         let empty =
             age.is_none_or(|a| a.recipients.is_empty() && a.recipients_secret_key_ref.is_none());
         if empty {
@@ -115,6 +129,39 @@ pub fn arguments(spec: &MysqlBackupSpec) -> Option<Problem> {
             "are arguments for an image of your own, and the operator's runner makes no backup with them; remove spec.args (arguments of the dump client go into spec.source.extraArgs), or name your image in spec.image",
         )
     })
+}
+
+/// What our own runner can't start without and nobody gives it. For a spec that names no image, or
+/// the runner's; another program has needs of its own.
+pub fn needs(spec: &MysqlBackupSpec) -> Vec<Problem> {
+    // What a variable holds that comes from elsewhere, the runner judges.
+    let given = |name: &str| {
+        let mut named = spec.backup_envs.iter().filter(|e| e.name == name);
+        named.any(|e| e.value_from.is_some() || e.value.as_deref().is_some_and(|v| !v.is_empty()))
+    };
+    let source = spec.source.clone().unwrap_or_default();
+    let filled = |text: &Option<String>| text.as_deref().is_some_and(|t| !t.is_empty());
+    let rows = [
+        (
+            filled(&source.host) || filled(&source.socket) || given("HOST"),
+            "spec.source.host",
+            "names no server; set it, or HOST in spec.backupEnvs",
+        ),
+        (
+            source.credentials_secret_ref.is_some() || given("USERNAME"),
+            "spec.source.credentialsSecretRef",
+            "names no Secret with user name and password; set it, or USERNAME and PASSWORD in spec.backupEnvs",
+        ),
+        (
+            spec.destination.is_some() || given("SQLPATH"),
+            "spec.destination",
+            "names no place to store in; set volume, s3 or storageRef, or SQLPATH in spec.backupEnvs",
+        ),
+    ];
+    let missing = rows.into_iter().filter(|(given, ..)| !given);
+    missing
+        .map(|(_, path, message)| Problem::new(path, message))
+        .collect()
 }
 
 /// Every mistake of a Restore's spec that would keep it from running. The schema says most of them
@@ -230,6 +277,7 @@ fn restore_target(spec: &RestoreSpec, found: &mut Vec<Problem>) {
         ));
         return;
     }
+    found.extend(host("spec.to.host", to.host.as_deref()));
     let Some(volume) = &to.volume else {
         if to.credentials_secret_ref.is_none() {
             found.push(Problem::new(
@@ -344,6 +392,7 @@ fn source(spec: &MysqlBackupSpec, found: &mut Vec<Problem>) {
             "sets host and socket; keep one",
         ));
     }
+    found.extend(host("spec.source.host", source.host.as_deref()));
     for (i, table) in source.exclude_tables.iter().enumerate() {
         if !table
             .split_once('.')
@@ -363,6 +412,15 @@ fn source(spec: &MysqlBackupSpec, found: &mut Vec<Problem>) {
             ));
         }
     }
+}
+
+/// What is wrong with the host at `path`; one that is not set is another's matter.
+pub(crate) fn host(path: impl Into<String>, host: Option<&str>) -> Option<Problem> {
+    let host = host.filter(|h| !h.is_empty())?;
+    let fault = crate::host::bare(host).err()?;
+    // Somebody may have put a whole address with a password there.
+    let shown = crate::secret::mask(host);
+    Some(Problem::new(path, format!("{shown:?} {fault}")))
 }
 
 /// What is wrong with the directory that SQLPATH names, for pods of our runner without a typed
@@ -538,7 +596,8 @@ mod tests {
     fn o9_arguments_go_with_an_image_of_the_users() {
         let paths = |spec: &str| -> Vec<String> {
             let spec = serde_json::from_str(spec).expect(spec);
-            mysql_backup(&spec).into_iter().map(|p| p.path).collect()
+            let all = mysql_backup(&spec).into_iter().map(|p| p.path);
+            all.filter(|path| path == "spec.args").collect()
         };
         let with = |more: &str| format!(r#"{{"schedule":"@daily"{more}}}"#);
         assert_eq!(paths(&with(r#","args":["copy","/x"]"#)), ["spec.args"]);
@@ -620,6 +679,7 @@ mod tests {
     fn spec(change: impl FnOnce(&mut MysqlBackupSpec)) -> MysqlBackupSpec {
         let mut spec = MysqlBackupSpec {
             schedule: "0 3 * * *".into(),
+            image: Some("mine".into()),
             ..Default::default()
         };
         change(&mut spec);
@@ -755,6 +815,101 @@ mod tests {
         }
     }
 
+    const SERVER: &str = r#""source":{"host":"db","credentialsSecretRef":{"name":"db"}}"#;
+
+    /// A server, a login and a store, by field or by the variables that the original read.
+    #[test]
+    fn u10_our_runner_gets_what_it_can_t_do_without() {
+        const STORE: &str = r#""destination":{"s3":{"bucket":"b"}}"#;
+        let envs = |names: &[&str]| {
+            let each = names
+                .iter()
+                .map(|n| format!(r#"{{"name":"{n}","value":"/v"}}"#));
+            format!(r#""backupEnvs":[{}]"#, each.collect::<Vec<_>>().join(","))
+        };
+        let (server, login, store) = (
+            "spec.source.host",
+            "spec.source.credentialsSecretRef",
+            "spec.destination",
+        );
+        let rows = [
+            (r#""suspend":false"#.to_owned(), vec![server, login, store]),
+            (SERVER.to_owned(), vec![store]),
+            (format!("{SERVER},{STORE}"), vec![]),
+            (format!("{STORE},{}", envs(&["HOST"])), vec![login]),
+            (format!("{STORE},{}", envs(&["HOST", "USERNAME"])), vec![]),
+            (r#""image":"mine""#.to_owned(), vec![]),
+            (
+                format!(
+                    r#"{STORE},"source":{{"socket":"/run/m.sock"}},{}"#,
+                    envs(&["USERNAME"])
+                ),
+                vec![],
+            ),
+            (
+                format!(
+                    r#"{STORE},"backupEnvs":[{{"name":"HOST","value":""}},{{"name":"USERNAME","valueFrom":{{"secretKeyRef":{{"name":"a","key":"b"}}}}}}]"#
+                ),
+                vec![server],
+            ),
+        ];
+        for (fields, wanted) in rows {
+            let text = format!(r#"{{"schedule":"@daily",{fields}}}"#);
+            let found = mysql_backup(&serde_json::from_str(&text).unwrap());
+            let paths: Vec<&str> = found.iter().map(|p| p.path.as_str()).collect();
+            assert_eq!(paths, wanted, "{fields}");
+        }
+    }
+
+    #[test]
+    fn u10_keys_levels_and_hosts_are_checked_without_quoting_secrets() {
+        // `age-keygen` printed it; one letter changed breaks its checksum.
+        const KEY: &str = "age1t7rxyev2z3rw82stdlrrepyc39nvn86l5078zqkf5uasdy86jp6svpy7pa";
+        let with = |fields: &str| {
+            let text = format!(r#"{{"schedule":"@daily","image":"mine",{fields}}}"#);
+            let found = mysql_backup(&serde_json::from_str(&text).unwrap());
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let to = |key: &str| {
+            with(&format!(
+                r#""encryption":{{"age":{{"recipients":["{key}"]}}}}"#
+            ))
+        };
+        assert_eq!(to(KEY), [""; 0]);
+        for bad in [
+            "age1foo",
+            &KEY[..60],
+            &KEY.replace('q', "p"),
+            "ssh-ed25519 AAAA",
+            "",
+        ] {
+            let found = to(bad);
+            assert_eq!(found.len(), 1, "{bad}");
+            assert!(found[0].starts_with("spec.encryption.age.recipients[0]: is not an age"));
+        }
+        let secret = to("AGE-SECRET-KEY-1MARKER");
+        assert!(secret[0].contains("private key") && !secret[0].contains("MARKER"));
+        let level = |type_: &str, level: i32| {
+            with(&format!(
+                r#""compression":{{"type":"{type_}","level":{level}}}"#
+            ))
+        };
+        for (type_, good, bad) in [("zstd", 19, 20), ("gzip", 9, 10), ("gzip", 1, 0)] {
+            assert_eq!(level(type_, good), [""; 0]);
+            assert_eq!(level(type_, bad).len(), 1, "{type_} {bad}");
+        }
+        let host = with(r#""source":{"host":"mysql://u:S3cr3t@db/x"}"#);
+        assert!(
+            host[0].starts_with("spec.source.host: ") && !host[0].contains("S3cr3t"),
+            "{host:?}"
+        );
+        let restored = r#"{"from":{"name":"a","latest":true},"to":{"host":"db:3306","credentialsSecretRef":{"name":"s"}}}"#;
+        assert_eq!(
+            restore(&serde_json::from_str(restored).unwrap())[0].path,
+            "spec.to.host"
+        );
+    }
+
     /// Every field that names a place to store on, with every volume that is gone with the pod; the
     /// scratch server of a verification may have any.
     #[test]
@@ -782,7 +937,8 @@ mod tests {
             found.into_iter().map(|p| p.path).collect()
         };
         let typed = |volume: &str| {
-            let text = format!(r#"{{"schedule":"@daily","destination":{{"volume":{volume}}}}}"#);
+            let text =
+                format!(r#"{{"schedule":"@daily","destination":{{"volume":{volume}}},{SERVER}}}"#);
             mysql_backup(&serde_json::from_str(&text).unwrap())
         };
         let restored = |volume: &str| {
@@ -793,7 +949,7 @@ mod tests {
         };
         let scratch = |volume: &str| {
             let text = format!(
-                r#"{{"schedule":"@daily","verify":{{"mode":"Restore","volume":{volume}}}}}"#
+                r#"{{"schedule":"@daily","image":"mine","verify":{{"mode":"Restore","volume":{volume}}}}}"#
             );
             mysql_backup(&serde_json::from_str(&text).unwrap())
         };
@@ -818,7 +974,7 @@ mod tests {
     fn t7_sqlpath_is_held_to_the_same() {
         let judge = |path: &str, more: &str| {
             let text = format!(
-                r#"{{"schedule":"@daily","backupEnvs":[{{"name":"SQLPATH",{path}}}],
+                r#"{{"schedule":"@daily",{SERVER},"backupEnvs":[{{"name":"SQLPATH",{path}}}],
                 "volumes":[{{"name":"kept","persistentVolumeClaim":{{"claimName":"c"}}}},{{"name":"tmp","emptyDir":{{}}}}],
                 "volumeMounts":[{{"name":"kept","mountPath":"/mnt"}},{{"name":"tmp","mountPath":"/mnt/tmp"}}]{more}}}"#
             );

@@ -42,7 +42,7 @@ pub(crate) static GOBACKUP: Kind = Kind {
 };
 
 /// CronBackup of gobackup.io: a Backup of 2024 with a schedule.
-static CRON: Kind = Kind {
+pub(crate) static CRON: Kind = Kind {
     kind: "CronBackup",
     group: "gobackup.io",
     version: "v1",
@@ -88,8 +88,8 @@ pub(crate) fn is_restore(word: &str) -> bool {
     matches!(name, "restore" | "restores" | "rst")
 }
 
-/// Kinds that `create` makes; the last two are no objects of the other verbs.
-pub(crate) static CREATABLE: [&Kind; 5] = [&MYSQL, &GOBACKUP, &CRON, &DATABASE, &STORAGE];
+/// Kinds that `create` makes; the last three have no schedule.
+pub(crate) static CREATABLE: [&Kind; 6] = [&MYSQL, &GOBACKUP, &CRON, &DATABASE, &STORAGE, &RESTORE];
 
 /// All kinds, in the order in which lists show them.
 pub(crate) static KINDS: [&Kind; 3] = [&MYSQL, &GOBACKUP, &CRON];

@@ -13,6 +13,7 @@ mod kind;
 mod migration;
 mod presence;
 mod rbac;
+mod references;
 mod select;
 mod startup;
 mod stored;

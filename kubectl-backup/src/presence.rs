@@ -2,10 +2,10 @@
 //! tell of it much later.
 
 use crate::build::needs::{Need, Needs};
-use crate::cluster::{Cluster, Keys, Object};
+use crate::cluster::{Cluster, Keys, Object, no_namespace};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::kind::{MYSQL, nearest};
+use crate::kind::{MYSQL, RESTORE, nearest};
 use crate::stored;
 use crate::ui::Mark;
 
@@ -74,10 +74,61 @@ pub(crate) async fn check(
     whose: &Object,
     needs: &Needs,
 ) -> Result<()> {
-    let mut namespace = whose.namespace();
-    if namespace.is_empty() {
-        namespace.clone_from(&cluster.namespace);
+    let namespace = namespace_of(cluster, whose);
+    let missing = absent(context, cluster, &namespace, needs).await;
+    refuse(cluster, whose, &namespace, &missing).await
+}
+
+/// Looks for what an object that is about to be made names, and gives all that is not there.
+pub(crate) async fn of_new(context: &Context, cluster: &Cluster, object: &Object) -> Vec<String> {
+    let spec = object.spec().clone();
+    let needs = if *object.kind == MYSQL {
+        serde_json::from_value(spec).map(|spec| Needs::of_run(&spec, None))
+    } else if *object.kind == RESTORE {
+        serde_json::from_value(spec).map(|spec| Needs::of_restore(&spec))
+    } else {
+        Ok(Needs::of_endpoint(&spec))
+    };
+    let namespace = namespace_of(cluster, object);
+    let needs = needs.unwrap_or_default();
+    let mut missing = absent(context, cluster, &namespace, &needs).await;
+    for candidates in object.references() {
+        let mut there = false;
+        for key in &candidates {
+            there |= !matches!(cluster.referred(&namespace, key).await, Ok(None));
+        }
+        if let (false, Some(key)) = (there, candidates.first()) {
+            missing.push(format!("{} {} is not there", key.kind, key.name));
+        }
     }
+    missing
+}
+
+/// Refuses an object that is about to be made and names what is not there.
+///
+/// # Errors
+/// All that is not there.
+pub(crate) async fn demand(context: &Context, cluster: &Cluster, object: &Object) -> Result<()> {
+    let missing = of_new(context, cluster, object).await;
+    let namespace = namespace_of(cluster, object);
+    refuse(cluster, object, &namespace, &missing).await
+}
+
+fn namespace_of(cluster: &Cluster, object: &Object) -> String {
+    let namespace = object.namespace();
+    if namespace.is_empty() {
+        return cluster.namespace.clone();
+    }
+    namespace
+}
+
+/// What is not there. What may not be read is told.
+async fn absent(
+    context: &Context,
+    cluster: &Cluster,
+    namespace: &str,
+    needs: &Needs,
+) -> Vec<String> {
     let (mut missing, mut hidden) = (vec![], vec![]);
     let mut looked: Option<(Need, Keys)> = None;
     for need in &needs.0 {
@@ -98,9 +149,9 @@ pub(crate) async fn check(
         });
         if looked.as_ref().is_none_or(|(of, _)| *of != this) {
             let found = match &this {
-                Need::Claim(name) => cluster.claim(&namespace, name).await,
-                Need::ConfigMap(name, _) => cluster.config_map_keys(&namespace, name).await,
-                Need::Secret(name, _) => cluster.secret_keys(&namespace, name, keyed).await,
+                Need::Claim(name) => cluster.claim(namespace, name).await,
+                Need::ConfigMap(name, _) => cluster.config_map_keys(namespace, name).await,
+                Need::Secret(name, _) => cluster.secret_keys(namespace, name, keyed).await,
             };
             match &found {
                 Keys::Absent => missing.push(format!("{kind} {name} is not there")),
@@ -131,8 +182,20 @@ pub(crate) async fn check(
         );
         context.ui.progress(Mark::Wait, &text);
     }
+    missing
+}
+
+async fn refuse(
+    cluster: &Cluster,
+    whose: &Object,
+    namespace: &str,
+    missing: &[String],
+) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
+    }
+    if cluster.lacks_namespace(namespace).await {
+        return Err(no_namespace(namespace));
     }
     let text = format!(
         "{} needs what is not in namespace {namespace}: {}; nothing was created",

@@ -52,6 +52,10 @@ const fn better(
 /// whether what the pod needs is there, and which keys it has, where the caller may read it.
 pub(crate) static NEEDS: &[Need] = &[
     need("create", &["create"], BACKUPS, BACKUPS),
+    better("create", &["get"], "", "secrets"),
+    better("create", &["get"], "", "persistentvolumeclaims"),
+    better("create", &["get"], "gobackup.io", "databases"),
+    better("create", &["get"], "gobackup.io", "storages"),
     need("list", &["list"], BACKUPS, BACKUPS),
     better("list", &["watch"], BACKUPS, BACKUPS),
     need("runs", &["get", "list"], BACKUPS, BACKUPS),

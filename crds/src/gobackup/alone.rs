@@ -16,39 +16,39 @@ use super::storages;
 use super::words::{as_postgresql, as_s3};
 
 /// What a Backup or CronBackup says.
-pub fn backup(name: &str, namespace: &str, body: &BackupBody) -> Vec<String> {
+pub fn backup(name: &str, namespace: &str, body: &BackupBody) -> Outcome {
     let (resolved, bad) = examine(name, namespace, body, &References::default());
-    said(Outcome {
+    Outcome {
         problems: bad.problems,
         warnings: resolved.warnings,
-    })
+    }
 }
 
 /// What a Database says. Whether `rdb_path` is mounted is known to the Backup alone.
-pub fn database(name: &str, spec: &DatabaseSpec) -> Vec<String> {
-    said(databases::plan(name, spec, &|_| true).1)
+pub fn database(name: &str, spec: &DatabaseSpec) -> Outcome {
+    databases::plan(name, spec, &|_| true).1
 }
 
 /// What a PostgreSQL says.
-pub fn postgresql(name: &str, spec: &PostgreSqlSpec) -> Vec<String> {
+pub fn postgresql(name: &str, spec: &PostgreSqlSpec) -> Outcome {
     let outcome = databases::plan(name, &spec.to_database(), &|_| true).1;
-    said(outcome.map(|text| as_postgresql(text, name)))
+    outcome.map(|text| as_postgresql(text, name))
 }
 
 /// What a Storage says. One of type local without a volume is named, though a Backup may mount one.
-pub fn storage(name: &str, spec: &StorageSpec) -> Vec<String> {
-    said(storages::plan(name, spec, &StorageRef::default(), &|_| Ground::Container).1)
+pub fn storage(name: &str, spec: &StorageSpec) -> Outcome {
+    storages::plan(name, spec, &StorageRef::default(), &|_| Ground::Container).1
 }
 
 /// What an S3 says.
-pub fn s3(name: &str, spec: &S3Spec) -> Vec<String> {
+pub fn s3(name: &str, spec: &S3Spec) -> Outcome {
     let nowhere = |_: &str| Ground::Container;
     let outcome = storages::plan(name, &spec.to_storage(), &StorageRef::default(), &nowhere).1;
-    said(outcome.map(|text| as_s3(text, name)))
+    outcome.map(|text| as_s3(text, name))
 }
 
 /// What a BackupModel says.
-pub fn model(name: &str, spec: &BackupModelSpec) -> Vec<String> {
+pub fn model(name: &str, spec: &BackupModelSpec) -> Outcome {
     let merged = Merged::default().with_model(name, spec);
     let mut out = Outcome::default();
     if let Some((path, with)) = &merged.compress {
@@ -58,13 +58,7 @@ pub fn model(name: &str, spec: &BackupModelSpec) -> Vec<String> {
         archive::encrypt(path, Some(with), &mut out.problems);
     }
     out.warnings.extend(plain_password(&merged));
-    said(out)
-}
-
-/// Mistakes first: they keep runs from starting.
-fn said(outcome: Outcome) -> Vec<String> {
-    let problems = outcome.problems.iter().map(ToString::to_string);
-    problems.chain(outcome.warnings).collect()
+    out
 }
 
 #[cfg(test)]
@@ -79,7 +73,7 @@ mod tests {
 
     #[test]
     fn each_kind_is_told_what_it_lacks_in_the_words_of_its_own_fields() {
-        let empty_database = database("shop", &read(json!({"type": "mysql", "config": {}})));
+        let empty_database = database("shop", &read(json!({"type": "mysql", "config": {}}))).said();
         assert_eq!(
             empty_database,
             [
@@ -90,7 +84,8 @@ mod tests {
         let old = postgresql(
             "shop",
             &read(json!({"password": "x", "additionalOptions": "'"})),
-        );
+        )
+        .said();
         assert_eq!(
             old,
             [
@@ -103,7 +98,8 @@ mod tests {
         let old = s3(
             "cloud",
             &read(json!({"secretAccessKey": "x", "bucket": "b"})),
-        );
+        )
+        .said();
         assert_eq!(
             old,
             [
@@ -111,7 +107,7 @@ mod tests {
                 "S3 cloud: spec.secretAccessKey is plain text that anyone who can read this object sees; write a Storage of type s3 with secret_access_key_ref",
             ]
         );
-        let r2 = s3("cloud", &read(json!({"type": "r2", "bucket": "b"})));
+        let r2 = s3("cloud", &read(json!({"type": "r2", "bucket": "b"}))).said();
         assert_eq!(
             r2,
             ["S3 cloud: spec.endpoint: is not set, and this type needs it"]
@@ -119,7 +115,8 @@ mod tests {
         let local = storage(
             "disk",
             &read(json!({"type": "local", "config": {"path": "/b"}})),
-        );
+        )
+        .said();
         assert_eq!(
             local,
             [
@@ -132,7 +129,8 @@ mod tests {
                 "compress_with": {"type": "rar"},
                 "encodeWith": {"type": "openssl", "password": "x", "args": "-aes-512"},
             })),
-        );
+        )
+        .said();
         assert_eq!(model.len(), 3, "{model:?}");
         assert!(
             model[0]
@@ -143,15 +141,47 @@ mod tests {
     }
 
     #[test]
+    fn u10_a_host_is_a_name_or_an_address_alone_in_every_kind() {
+        let database = |type_: &str, host: &str| {
+            let spec = json!({"type": type_, "config": {"host": host, "database": "d"}});
+            super::database("x", &read(spec)).problems
+        };
+        for type_ in ["mysql", "mariadb", "postgresql", "redis"] {
+            for bad in ["http://db", "db:3306"] {
+                let found = database(type_, bad);
+                assert_eq!(found.len(), 1, "{type_} {found:?}");
+                assert_eq!(found[0].path, "Database x: spec.config.host");
+            }
+            for good in ["db", "fd00::1", "10.0.0.1"] {
+                assert_eq!(database(type_, good), [], "{type_} {good}");
+            }
+        }
+        // What clients of these take, and people write.
+        for (type_, host) in [
+            ("postgresql", "/run/postgresql"),
+            ("postgresql", "a,b"),
+            ("mongodb", "rs0/a:27017,b:27017"),
+            ("mssql", "tcp:db,1433"),
+        ] {
+            assert_eq!(database(type_, host), [], "{type_} {host}");
+        }
+        for type_ in ["ftp", "sftp"] {
+            let spec = json!({"type": type_, "config": {"host": "sftp://nas", "path": "/b"}});
+            let found = storage("x", &read(spec)).problems;
+            assert_eq!(found[0].path, "Storage x: spec.config.host");
+        }
+    }
+
+    #[test]
     fn a_backup_is_judged_by_itself_not_by_what_comes_after_it() {
         let body = read(json!({"spec": {
             "databaseRefs": [{"name": "later"}], "storageRefs": [{"name": "later"}],
             "backupModelRef": {"name": "later"},
         }}));
-        assert!(backup("b", "app", &body).is_empty());
+        assert!(backup("b", "app", &body).said().is_empty());
         let body = read(json!({"storageRefs": [{"keep": 3}], "persistence": {"enabled": true}}));
         assert_eq!(
-            backup("b", "app", &body),
+            backup("b", "app", &body).said(),
             [
                 "spec.databaseRefs: names no Database; add one as {name: …}",
                 "storageRefs[0].name: is not set; name a Storage",

@@ -1,7 +1,7 @@
 //! A `Database`, normalised: what gobackup misread is said here as what it meant.
 
 use crate::database::{DatabaseConfig, DatabaseSpec};
-use crate::validate::Problem;
+use crate::validate::{self, Problem};
 
 use super::words::{credential, gobackup_name, problem, split, text};
 use crate::plan::{Credential, Database, DatabaseType};
@@ -67,6 +67,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// All in one list, mistakes first: they keep runs from starting.
+    pub fn said(self) -> Vec<String> {
+        let problems = self.problems.iter().map(ToString::to_string);
+        problems.chain(self.warnings).collect()
+    }
+
     /// The same in other words.
     pub(super) fn map(self, word: impl Fn(&str) -> String) -> Self {
         let problems = self.problems.into_iter().map(|p| {
@@ -103,6 +109,7 @@ pub fn plan(
         spec.gobackup_name.as_deref(),
         &mut out.problems,
     );
+    check_host(database_type, config, &at, &mut out);
     match database_type {
         DatabaseType::Postgresql
         | DatabaseType::Mysql
@@ -259,6 +266,21 @@ pub(super) fn own_pod(path: &str, address: Option<&str>) -> Option<String> {
     Some(format!(
         "{path}: {address} is the backup's own pod, where no server listens; name the server's Service or address"
     ))
+}
+
+/// A server's name that no client of the type could look up. Clients of PostgreSQL take directories
+/// of sockets and lists; those of MongoDB and SQL Server have forms of their own.
+fn check_host(database_type: DatabaseType, config: &DatabaseConfig, at: &str, out: &mut Outcome) {
+    let host = text(config.host.as_deref());
+    let judged = match database_type {
+        DatabaseType::Mysql | DatabaseType::Mariadb | DatabaseType::Redis => true,
+        DatabaseType::Postgresql => !host
+            .as_deref()
+            .is_some_and(|h| h.starts_with('/') || h.contains(',')),
+        _ => false,
+    };
+    let fault = validate::host(format!("{at}.config.host"), host.as_deref());
+    out.problems.extend(fault.filter(|_| judged));
 }
 
 fn need_host(config: &DatabaseConfig, at: &str, out: &mut Outcome) {

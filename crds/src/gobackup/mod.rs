@@ -19,6 +19,7 @@ pub mod storages;
 pub mod verify;
 mod words;
 
+pub use databases::Outcome;
 pub use pod::{Files, files};
 pub use resolve::{
     ObjectKey, References, Resolved, Unresolved, endpoint, resolve, stored, wanted, wanted_to_read,

@@ -132,7 +132,7 @@ fn place(
             password: password(config),
         }),
         "ftp" => Some(Place::Ftp {
-            host: need("host", config.host.as_deref(), at, out)?,
+            host: host(config, at, out)?,
             port: port(config, 21, at, out),
             username: username(config),
             password: password(config),
@@ -160,6 +160,15 @@ fn need(field: &str, value: Option<&str>, at: &str, out: &mut Outcome) -> Option
         ));
     }
     value
+}
+
+fn host(config: &StorageConfig, at: &str, out: &mut Outcome) -> Option<String> {
+    let host = need("host", config.host.as_deref(), at, out)?;
+    out.problems.extend(crate::validate::host(
+        format!("{at}.config.host"),
+        Some(&host),
+    ));
+    Some(host)
 }
 
 fn username(config: &StorageConfig) -> Option<Credential> {
@@ -273,7 +282,7 @@ fn sftp(config: &StorageConfig, at: &str, out: &mut Outcome) -> Option<Place<Cre
     // gobackup takes a path here and the operator put the key's text; both are read.
     let is_text = literal.as_deref().is_some_and(|k| k.contains("-----BEGIN"));
     Some(Place::Sftp {
-        host: need("host", config.host.as_deref(), at, out)?,
+        host: host(config, at, out)?,
         port: port(config, 22, at, out),
         username: username(config),
         password: password(config),

@@ -1,6 +1,9 @@
-//! Objects of gobackup.io from flags (PURE).
+//! Objects of gobackup.io from flags (PURE), each judged by itself as operator and webhook judge it.
 
+use crds::backup::BackupBody;
+use crds::gobackup::{Outcome, alone};
 use crds::schedule::Schedule;
+use crds::validate::Problem;
 use serde_json::{Map, Value, json};
 
 use super::bad_name;
@@ -8,24 +11,52 @@ use crate::cli::{CreateBackup, CreateDatabase, CreateStorage};
 use crate::error::{Error, Result};
 use crate::kind::Kind;
 
-/// An object with a checked name.
-fn object(kind: &Kind, name: &str, spec: Value) -> Result<Value> {
+/// An object with a checked name and without a mistake, and what is risky about it.
+fn object(kind: &Kind, name: &str, spec: Value, outcome: Outcome) -> Result<(Value, Vec<String>)> {
     if let Some(why) = bad_name(name) {
         return Err(Error::usage(why));
     }
-    Ok(json!({
+    if !outcome.problems.is_empty() {
+        let texts: Vec<String> = outcome.problems.iter().map(flag_words).collect();
+        return Err(Error::usage(texts.join("; ")));
+    }
+    let value = json!({
         "apiVersion": format!("{}/{}", kind.group, kind.version),
         "kind": kind.kind,
         "metadata": { "name": name },
         "spec": spec,
-    }))
+    });
+    Ok((value, outcome.warnings))
+}
+
+/// A problem in terms of the flag that sets the field.
+fn flag_words(problem: &Problem) -> String {
+    let (_, field) = problem.path.split_once("spec.").unwrap_or_default();
+    let flag = match field {
+        "config.host" => "--host".to_owned(),
+        "config.port" => "--port".to_owned(),
+        "config.database" => "--database".to_owned(),
+        "config.bucket" => "--bucket".to_owned(),
+        "config.region" => "--region".to_owned(),
+        "config.endpoint" => "--endpoint".to_owned(),
+        "config.endpoints" => "--host".to_owned(),
+        "config.path" => "--path".to_owned(),
+        "config.token_ref" | "config" => "--secret".to_owned(),
+        "volume" => "--pvc".to_owned(),
+        "compressWith.type" | "compressWith.level" => "--compression".to_owned(),
+        field => match field.strip_prefix("config.") {
+            Some(key) => format!("--set {key}=…"),
+            None => problem.path.clone(),
+        },
+    };
+    format!("invalid {flag}: {}", problem.message)
 }
 
 /// A Backup.
 ///
 /// # Errors
 /// The first flag that is not valid.
-pub(crate) fn backup(kind: &Kind, args: &CreateBackup) -> Result<Value> {
+pub(crate) fn backup(kind: &Kind, args: &CreateBackup) -> Result<(Value, Vec<String>)> {
     if let Some(problem) = crds::validate::name(&args.name) {
         return Err(Error::usage(format!("invalid name: {}", problem.message)));
     }
@@ -61,14 +92,16 @@ pub(crate) fn backup(kind: &Kind, args: &CreateBackup) -> Result<Value> {
         }
         spec["schedule"] = schedule;
     }
-    object(kind, &args.name, spec)
+    let body: BackupBody = typed(&json!({ "spec": spec }))?;
+    let outcome = alone::backup(&args.name, "", &body);
+    object(kind, &args.name, spec, outcome)
 }
 
 /// A Database.
 ///
 /// # Errors
 /// The first flag that is not valid.
-pub(crate) fn database(kind: &Kind, args: &CreateDatabase) -> Result<Value> {
+pub(crate) fn database(kind: &Kind, args: &CreateDatabase) -> Result<(Value, Vec<String>)> {
     let mut config = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
         config.extend(value.map(|value| (key.to_owned(), value)));
@@ -101,15 +134,15 @@ pub(crate) fn database(kind: &Kind, args: &CreateDatabase) -> Result<Value> {
     }
     more(&mut config, &args.set)?;
     let spec = json!({ "type": args.type_, "config": config });
-    typed::<crds::database::DatabaseSpec>(&spec)?;
-    object(kind, &args.name, spec)
+    let outcome = alone::database(&args.name, &typed(&spec)?);
+    object(kind, &args.name, spec, outcome)
 }
 
 /// A Storage.
 ///
 /// # Errors
 /// The first flag that is not valid.
-pub(crate) fn storage(kind: &Kind, args: &CreateStorage) -> Result<Value> {
+pub(crate) fn storage(kind: &Kind, args: &CreateStorage) -> Result<(Value, Vec<String>)> {
     let mut config = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
         config.extend(value.map(|value| (key.to_owned(), value)));
@@ -152,8 +185,8 @@ pub(crate) fn storage(kind: &Kind, args: &CreateStorage) -> Result<Value> {
         }
         (None, _) => {}
     }
-    typed::<crds::storage::StorageSpec>(&spec)?;
-    object(kind, &args.name, spec)
+    let outcome = alone::storage(&args.name, &typed(&spec)?);
+    object(kind, &args.name, spec, outcome)
 }
 
 /// `NAME` or `NAME:FIRST:SECOND`.
@@ -191,9 +224,7 @@ fn more(config: &mut Map<String, Value>, texts: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The spec fits its type.
-fn typed<T: serde::de::DeserializeOwned>(spec: &Value) -> Result<()> {
-    serde_json::from_value::<T>(spec.clone())
-        .map(|_| ())
-        .map_err(|e| Error::usage(format!("invalid --set: {e}")))
+/// The spec as its type.
+fn typed<T: serde::de::DeserializeOwned>(spec: &Value) -> Result<T> {
+    serde_json::from_value(spec.clone()).map_err(|e| Error::usage(format!("invalid --set: {e}")))
 }

@@ -8,6 +8,7 @@ use crds::parts::{
     Encryption, Retention, S3CredentialsRef, S3Destination, SecretKeyRef, Tls, TlsMode,
     VolumeDestination,
 };
+use crds::validate::Problem;
 use crds::{MysqlBackup, MysqlBackupSpec};
 use k8s_openapi::api::core::v1::{EnvVar, LocalObjectReference, PersistentVolumeClaimVolumeSource};
 
@@ -46,16 +47,24 @@ pub(crate) fn mysql(args: &CreateMysql) -> Result<MysqlBackup> {
         ..MysqlBackupSpec::default()
     };
     let name = args.name.as_deref().unwrap_or_default();
-    let mut problems: Vec<String> = crds::validate::name(name)
-        .iter()
-        .chain(&crds::validate::mysql_backup(&spec))
-        .map(|problem| flag_words(&problem.path, &problem.message))
-        .collect();
-    if let Some(why) = bad_name(name) {
-        problems.insert(0, why);
+    let mut found: Vec<Problem> = crds::validate::name(name).into_iter().collect();
+    found.extend(crds::validate::mysql_backup(&spec));
+    let needs = crds::validate::needs(&spec);
+    let (missing, wrong): (Vec<Problem>, Vec<Problem>) = found
+        .into_iter()
+        .partition(|problem| needs.contains(problem));
+    let mut problems: Vec<String> = bad_name(name).into_iter().collect();
+    problems.extend(wrong.iter().map(flag_words));
+    if !missing.is_empty() {
+        let flags: Vec<&str> = missing.iter().map(|p| flag_of(&p.path)).collect();
+        problems.push(format!(
+            "create mysql needs {} (or variables of the runner as --env, or --image with a program of your own)",
+            flags.join(", and ")
+        ));
     }
     if !problems.is_empty() {
-        return Err(Error::usage(problems.join("; ")));
+        return Err(Error::usage(problems.join("; "))
+            .hint("kubectl backup create mysql --interactive asks for everything"));
     }
     let mut object = MysqlBackup::new(name, spec);
     let labels = pairs("--labels", &args.labels)?;
@@ -64,19 +73,28 @@ pub(crate) fn mysql(args: &CreateMysql) -> Result<MysqlBackup> {
 }
 
 /// A problem in terms of the flag that set the field.
-fn flag_words(path: &str, message: &str) -> String {
-    let flag = match path {
+fn flag_words(problem: &Problem) -> String {
+    format!("invalid {}: {}", flag_of(&problem.path), problem.message)
+}
+
+/// The flag that sets a field, with what it takes where that helps.
+pub(crate) fn flag_of(path: &str) -> &str {
+    match path {
         "spec.schedule" => "--schedule",
         "spec.timeZone" => "--time-zone",
-        "spec.destination" => "--pvc, --s3-bucket or --storage",
+        "spec.source.host" => "--host HOST",
+        "spec.source.credentialsSecretRef" => "--secret SECRET",
+        "spec.destination" => "--pvc CLAIM, --s3-bucket BUCKET or --storage NAME",
         "spec.destination.s3.bucket" => "--s3-bucket",
         "spec.destination.volume.path" => "--path",
-        "spec.encryption.age" => "--encrypt-to",
+        "spec.compression.level" => "--compression",
         "spec.retention.maxAge" => "--retention max-age",
         "metadata.name" => "name",
+        path if path.starts_with("spec.encryption.age") => "--encrypt-to",
+        path if path.starts_with("spec.source.excludeTables") => "--exclude-tables",
+        path if path.starts_with("spec.source.databases") => "--databases",
         path => path,
-    };
-    format!("invalid {flag}: {message}")
+    }
 }
 
 /// `KEY=VALUE` flags.
@@ -110,9 +128,6 @@ fn envs(texts: &[String]) -> Result<Vec<EnvVar>> {
 }
 
 fn source(flags: &SourceFlags, client_image: Option<&str>) -> Result<Option<MysqlSource>> {
-    if let Some(why) = flags.host.as_deref().and_then(bad_host) {
-        return Err(Error::usage(why));
-    }
     let secret = flags.secret.as_deref().map(credentials).transpose()?;
     let source = MysqlSource {
         host: flags.host.clone(),
@@ -125,22 +140,6 @@ fn source(flags: &SourceFlags, client_image: Option<&str>) -> Result<Option<Mysq
         ..MysqlSource::default()
     };
     Ok((source != MysqlSource::default()).then_some(source))
-}
-
-/// A host with more than its name, which a client would try to resolve.
-fn bad_host(host: &str) -> Option<String> {
-    if host.parse::<std::net::Ipv6Addr>().is_ok() {
-        return None;
-    }
-    if host.contains("://") || host.contains('/') {
-        return Some(format!(
-            "invalid --host {host:?}: write the name or address alone, without scheme and path"
-        ));
-    }
-    let (name, port) = host.split_once(':')?;
-    Some(format!(
-        "invalid --host {host:?}: write --host {name} --port {port}"
-    ))
 }
 
 /// `--tls`.
@@ -226,33 +225,33 @@ fn destination(flags: &StoreFlags) -> Option<Destination> {
 }
 
 /// `zstd`, `zstd:9`, `gzip:6`, `none`.
-fn compression(text: &str) -> Result<Compression> {
+pub(crate) fn compression(text: &str) -> Result<Compression> {
     let (name, level) = match text.split_once(':') {
         Some((name, level)) => (name, Some(level)),
         None => (text, None),
     };
-    let (type_, top) = match name {
-        "zstd" => (CompressionType::Zstd, 19),
-        "gzip" => (CompressionType::Gzip, 9),
-        "none" => (CompressionType::None, 0),
+    let type_ = match name {
+        "zstd" => CompressionType::Zstd,
+        "gzip" => CompressionType::Gzip,
+        "none" => CompressionType::None,
         _ => {
             return Err(Error::usage(format!(
                 "invalid --compression {text:?}: use zstd, gzip or none"
             )));
         }
     };
-    let level = match level {
+    let wrong = |why: &str| Error::usage(format!("invalid --compression {text:?}: {why}"));
+    let level = match level.map(str::parse::<i32>) {
         None => None,
-        Some(level) => match level.parse::<i32>() {
-            Ok(level) if (1..=top).contains(&level) => Some(level),
-            _ => {
-                return Err(Error::usage(format!(
-                    "invalid --compression {text:?}: the level of {name} is 1 to {top}"
-                )));
-            }
-        },
+        Some(_) if type_ == CompressionType::None => return Err(wrong("none has no level")),
+        Some(Ok(level)) => Some(level),
+        Some(Err(_)) => return Err(wrong("the level is a number")),
     };
-    Ok(Compression { type_, level })
+    let compression = Compression { type_, level };
+    match compression.fault() {
+        Some(fault) => Err(wrong(&format!("the level {fault}"))),
+        None => Ok(compression),
+    }
 }
 
 fn encryption(flags: &StoreFlags) -> Result<Option<Encryption>> {
@@ -270,14 +269,6 @@ fn encryption(flags: &StoreFlags) -> Result<Option<Encryption>> {
             }
         },
     };
-    if let Some(bad) = flags.encrypt_to.iter().find(|r| !r.starts_with("age1")) {
-        let what = if bad.starts_with("AGE-SECRET-KEY") {
-            "this is a private key; encrypt to the public one, which starts with age1".to_owned()
-        } else {
-            format!("{bad:?} is not an age public key, which starts with age1")
-        };
-        return Err(Error::usage(format!("invalid --encrypt-to: {what}")));
-    }
     let age = AgeEncryption {
         recipients: flags.encrypt_to.clone(),
         recipients_secret_key_ref: secret,

@@ -10,6 +10,7 @@ use crds::mounts::Mounts;
 use crds::plan::{Credential, Storage};
 use crds::restore::RestoreSpec;
 use k8s_openapi::api::core::v1::{EnvFromSource, EnvVar, KeyToPath, PodSpec, Volume};
+use serde_json::Value;
 
 /// One thing that is needed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +85,23 @@ impl Needs {
         let mut needs = Self::default();
         needs.mounts(mounts);
         needs.volumes(&spec.volumes);
+        needs
+    }
+
+    /// Of what runs with this Database or Storage.
+    pub(crate) fn of_endpoint(spec: &Value) -> Self {
+        let mut needs = Self::default();
+        for reference in spec["config"].as_object().into_iter().flatten() {
+            let value = reference.1;
+            if let (Some(name), Some(key)) = (value["name"].as_str(), value["key"].as_str())
+                && value["optional"] != true
+            {
+                needs.secret(name, Some(key));
+            }
+        }
+        if let Some(claim) = spec["volume"]["persistentVolumeClaim"]["claimName"].as_str() {
+            needs.0.insert(Need::Claim(claim.to_owned()));
+        }
         needs
     }
 

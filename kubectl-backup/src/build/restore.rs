@@ -42,7 +42,7 @@ pub(crate) fn spec(args: &Restore, from: Option<&From>) -> Result<RestoreSpec> {
         }
     };
     let to = target(&args.target, from)?;
-    Ok(RestoreSpec {
+    let spec = RestoreSpec {
         from: source,
         decryption: args.decrypt_secret.as_deref().map(decryption).transpose()?,
         to,
@@ -52,7 +52,28 @@ pub(crate) fn spec(args: &Restore, from: Option<&From>) -> Result<RestoreSpec> {
         definer: args.definer.clone(),
         image: args.image.clone(),
         ..RestoreSpec::default()
-    })
+    };
+    let problems: Vec<String> = crds::validate::restore(&spec)
+        .iter()
+        .map(|problem| format!("invalid {}: {}", flag_of(&problem.path), problem.message))
+        .collect();
+    match problems.is_empty() {
+        true => Ok(spec),
+        false => Err(Error::usage(problems.join("; "))),
+    }
+}
+
+/// The flag that sets a field.
+fn flag_of(path: &str) -> &str {
+    match path {
+        "spec.to.host" => "--to",
+        "spec.to.volume" | "spec.to.volume.path" => "--to-volume",
+        "spec.to.credentialsSecretRef" => "--secret",
+        "spec.from.location.destination.s3.bucket" => "--s3-bucket",
+        "spec.from.location.destination.volume.path" => "--path",
+        "spec.from.location.object" => "--of",
+        path => path,
+    }
 }
 
 /// An artefact of an object: of one of its runs, by its key, of a moment, or the newest.

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
+use crds::gobackup::ObjectKey;
 use crds::restore::RestoreStatus;
 use crds::run::{Run, RunResult};
 use crds::schedule::Schedule;
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::Kind;
+use crate::references::references;
 
 /// An object of one of our kinds.
 #[derive(Clone, Debug)]
@@ -94,6 +96,11 @@ impl Object {
         let observed = (!status.time_zone.is_empty()).then_some(status.time_zone.as_str());
         Schedule::parse(text, named.or(observed))
             .map_err(|e| Error::new(Exit::Other, format!("{}: {e}", self.full_name())))
+    }
+
+    /// Which objects of gobackup.io it names, each with those that would do.
+    pub(crate) fn references(&self) -> Vec<Vec<ObjectKey>> {
+        references(&self.object.data)
     }
 
     /// Its spec.

@@ -94,7 +94,7 @@ impl Cluster {
                 elsewhere.extend(list.items.iter().filter_map(ResourceExt::namespace));
             }
         }
-        if names.is_empty() && self.lacks_namespace().await {
+        if names.is_empty() && self.lacks_namespace(&self.namespace).await {
             return fail::no_namespace(&self.namespace);
         }
         if let Some(near) = nearest(name, &names) {
@@ -109,9 +109,9 @@ impl Cluster {
     }
 
     /// Whether the namespace is known not to be there. The server says so of writes alone.
-    async fn lacks_namespace(&self) -> bool {
+    pub(crate) async fn lacks_namespace(&self, name: &str) -> bool {
         let api: Api<Namespace> = Api::all(self.client.clone());
-        let found = api.get_metadata(&self.namespace).await;
+        let found = api.get_metadata(name).await;
         found.is_err_and(|e| is_missing_object(&e))
     }
 

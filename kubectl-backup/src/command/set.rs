@@ -99,7 +99,7 @@ async fn one(
     };
     let mut after = object.clone();
     merge(&mut after.object.data["spec"], &Value::Object(spec.clone()));
-    check(&after)?;
+    check(object, &after)?;
     if after.spec() == object.spec() {
         context.changed(object, "unchanged", &args.change)?;
         return Ok(false);
@@ -201,26 +201,30 @@ fn gobackup(args: &Set, object: &Object) -> Result<Map<String, Value>> {
     Ok(spec)
 }
 
-/// The rules operator and webhook use.
-fn check(object: &Object) -> Result<()> {
-    let schedule = &object.spec()["schedule"];
-    if *object.kind != MYSQL
+/// The rules operator and webhook use. A mistake that was there before is not this change's.
+fn check(before: &Object, after: &Object) -> Result<()> {
+    let schedule = &after.spec()["schedule"];
+    if *after.kind != MYSQL
         && let Some(cron) = schedule["cron"].as_str()
     {
         return crds::schedule::Schedule::parse(cron, schedule["timeZone"].as_str())
             .map(|_| ())
-            .map_err(|e| Error::usage(format!("{}: {e}", object.full_name())));
+            .map_err(|e| Error::usage(format!("{}: {e}", after.full_name())));
     }
-    let spec = serde_json::from_value::<crds::MysqlBackupSpec>(object.spec().clone());
-    let Ok(spec) = spec else { return Ok(()) };
-    let problems = crds::validate::mysql_backup(&spec);
-    if problems.is_empty() {
+    let problems = |object: &Object| {
+        serde_json::from_value(object.spec().clone())
+            .map_or_else(|_| vec![], |spec| crds::validate::mysql_backup(&spec))
+    };
+    let old = problems(before);
+    let mut new = problems(after);
+    new.retain(|problem| !old.contains(problem));
+    if new.is_empty() {
         return Ok(());
     }
     Err(Error::usage(format!(
         "{}: {}",
-        object.full_name(),
-        crds::validate::join(&problems)
+        after.full_name(),
+        crds::validate::join(&new)
     )))
 }
 

@@ -47,7 +47,15 @@ fn the_namespace_is_that_of_the_context() {
         "/apis/batch.isekiro.com/v1/mysqlbackups"
     );
     config
-        .run(&["create", "mysql", "shop", "--schedule", "@daily"])
+        .run(&[
+            "create",
+            "mysql",
+            "shop",
+            "--schedule",
+            "@daily",
+            "--image",
+            "i",
+        ])
         .ok();
     assert!(fake.get("prod", "shop").is_some());
     config.run(&["run-now", "shop"]).ok();

@@ -34,7 +34,7 @@ const EVERYTHING: &[&str] = &[
     "--compression",
     "zstd:9",
     "--encrypt-to",
-    "age1qyqszqgpqyqszqgp",
+    "age1t7rxyev2z3rw82stdlrrepyc39nvn86l5078zqkf5uasdy86jp6svpy7pa",
     "--image",
     "i:1",
     "--suspend",
@@ -45,6 +45,9 @@ const EVERYTHING: &[&str] = &[
     "--labels",
     "team=shop",
 ];
+
+/// What our own runner can't be without.
+const PLACES: &[&str] = &["--host", "db", "--secret", "shop-db", "--pvc", "claim"];
 
 #[test]
 fn every_flag_reaches_its_field() {
@@ -72,7 +75,7 @@ fn every_flag_reaches_its_field() {
             "destination": { "volume": { "path": "/b", "persistentVolumeClaim": { "claimName": "claim" } } },
             "retention": { "keepLast": 7, "keepDaily": 14, "maxAge": "720h" },
             "compression": { "type": "zstd", "level": 9 },
-            "encryption": { "age": { "recipients": ["age1qyqszqgpqyqszqgp"] } },
+            "encryption": { "age": { "recipients": ["age1t7rxyev2z3rw82stdlrrepyc39nvn86l5078zqkf5uasdy86jp6svpy7pa"] } },
         })
     );
 }
@@ -81,11 +84,11 @@ fn every_flag_reaches_its_field() {
 fn an_image_with_the_client_reaches_its_field() {
     let fake = Fake::start();
     let config = Config::new(&fake);
-    let line =
-        "create mysql x --schedule @daily --host db --client-image mysql:9 --dry-run -o json";
+    let line = "create mysql x --schedule @daily --host db --secret db --pvc c --client-image mysql:9 --dry-run -o json";
     let words: Vec<&str> = line.split(' ').collect();
     let object = config.run(&words).ok().json();
-    let source = json!({ "host": "db", "clientImage": "mysql:9" });
+    let source =
+        json!({ "host": "db", "clientImage": "mysql:9", "credentialsSecretRef": { "name": "db" } });
     assert_eq!(object["spec"]["source"], source);
     let both = config.run(&[&words[..], &["--image", "mine"]].concat());
     assert_eq!(both.code, Some(2));
@@ -99,7 +102,8 @@ fn an_image_with_the_client_reaches_its_field() {
 fn a_storage_reaches_its_field_and_is_the_only_store() {
     let fake = Fake::start();
     let config = Config::new(&fake);
-    let line = "create mysql x --schedule @daily --storage bucket --dry-run -o json";
+    let line =
+        "create mysql x --schedule @daily --host db --secret db --storage bucket --dry-run -o json";
     let words: Vec<&str> = line.split(' ').collect();
     let object = config.run(&words).ok().json();
     let destination = json!({ "storageRef": { "name": "bucket" } });
@@ -119,6 +123,8 @@ fn variables_are_text_after_a_round_trip_through_yaml_1_1() {
             "x",
             "--schedule",
             "0 3 * * *",
+            "--image",
+            "mine",
             "--env",
             "PORT=3306",
             "--env",
@@ -155,6 +161,7 @@ spec:
   - name: 'N'
     value: 'n'
   concurrencyPolicy: Allow
+  image: mine
   restartPolicy: Never
   schedule: 0 3 * * *
 
@@ -196,7 +203,7 @@ fn mistakes_are_refused_before_anything_is_sent() {
         ),
         (
             &["x", "--schedule", "@daily", "--compression", "gzip:12"],
-            "error: invalid --compression \"gzip:12\": the level of gzip is 1 to 9",
+            "error: invalid --compression \"gzip:12\": the level of gzip goes from 1 to 9, is 12",
         ),
         (
             &["x", "--schedule", "@daily", "--env", "S3cr3t-marker"],
@@ -210,21 +217,24 @@ fn mistakes_are_refused_before_anything_is_sent() {
                 "--encrypt-to",
                 "AGE-SECRET-KEY-1XYZ",
             ],
-            "error: invalid --encrypt-to: this is a private key; encrypt to the public one, which starts with age1",
+            "error: invalid --encrypt-to: is a private key; name the public key, which starts with age1 (age-keygen -y prints it)",
         ),
     ];
     for (args, first) in rows {
-        let args: Vec<&str> = ["create", "mysql"]
-            .into_iter()
-            .chain(args.iter().copied())
-            .collect();
+        let args = [&["create", "mysql"], *args, PLACES].concat();
         let ran = config.run(&args).fails(2, first);
         assert_eq!(ran.out, "");
     }
     assert!(fake.seen().is_empty());
     // Valid, and never due: taken, with a warning.
     let ran = config
-        .run(&["create", "mysql", "x", "--schedule", "0 0 31 2 *"])
+        .run(
+            &[
+                &["create", "mysql", "x", "--schedule", "0 0 31 2 *"],
+                PLACES,
+            ]
+            .concat(),
+        )
         .ok();
     assert!(
         ran.err
@@ -239,7 +249,7 @@ fn from_a_file_with_several_documents() {
     let fake = Fake::start();
     let config = Config::new(&fake);
     let path = config.directory.path().join("objects.yaml");
-    std::fs::write(&path, "apiVersion: batch.isekiro.com/v1\nkind: MysqlBackup\nmetadata: {name: a}\nspec: {schedule: '@daily', unknown: 1}\n---\napiVersion: v1\nkind: List\nitems:\n- apiVersion: batch.isekiro.com/v1\n  kind: MysqlBackup\n  metadata: {name: b, namespace: other}\n  spec: {schedule: '@hourly'}\n").unwrap();
+    std::fs::write(&path, "apiVersion: batch.isekiro.com/v1\nkind: MysqlBackup\nmetadata: {name: a}\nspec: {schedule: '@daily', image: i, unknown: 1}\n---\napiVersion: v1\nkind: List\nitems:\n- apiVersion: batch.isekiro.com/v1\n  kind: MysqlBackup\n  metadata: {name: b, namespace: other}\n  spec: {schedule: '@hourly', image: i}\n").unwrap();
     let path = path.to_str().unwrap();
     let ran = config.run(&["create", "-f", path]).ok();
     assert_eq!(
@@ -255,7 +265,18 @@ fn from_a_file_with_several_documents() {
 #[test]
 fn a_namespace_that_is_not_there_is_named_with_what_to_type() {
     let rows: [(&str, &[&str]); 6] = [
-        ("POST", &["create", "mysql", "x", "--schedule", "@daily"]),
+        (
+            "POST",
+            &[
+                "create",
+                "mysql",
+                "x",
+                "--schedule",
+                "@daily",
+                "--image",
+                "i",
+            ],
+        ),
         ("POST", &["create", "-f", "FILE"]),
         (
             "POST",
@@ -265,6 +286,8 @@ fn a_namespace_that_is_not_there_is_named_with_what_to_type() {
                 "x",
                 "--schedule",
                 "@daily",
+                "--image",
+                "i",
                 "--dry-run=server",
             ],
         ),
@@ -290,7 +313,7 @@ fn a_namespace_that_is_not_there_is_named_with_what_to_type() {
         fake.deny(method.parse().unwrap(), 404, gone);
         let config = Config::new(&fake);
         let file = config.directory.path().join("x.yaml");
-        std::fs::write(&file, "apiVersion: batch.isekiro.com/v1\nkind: MysqlBackup\nmetadata: {name: a}\nspec: {schedule: '@daily'}\n").unwrap();
+        std::fs::write(&file, "apiVersion: batch.isekiro.com/v1\nkind: MysqlBackup\nmetadata: {name: a}\nspec: {schedule: '@daily', image: i}\n").unwrap();
         let file = file.to_str().unwrap();
         let args = args.iter().map(|a| if *a == "FILE" { file } else { *a });
         let args: Vec<&str> = args.chain(["-n", "nowhere"]).collect();
@@ -345,6 +368,8 @@ fn a_server_dry_run_stores_nothing() {
             "x",
             "--schedule",
             "@daily",
+            "--image",
+            "i",
             "--dry-run=server",
             "-o",
             "json",
@@ -360,6 +385,8 @@ fn a_server_dry_run_stores_nothing() {
             "x",
             "--schedule",
             "@daily",
+            "--image",
+            "i",
             "--dry-run=server",
         ])
         .ok();
@@ -503,6 +530,12 @@ fn words_of_flags_are_read_in_any_case() {
             "shop",
             "--schedule",
             "@daily",
+            "--host",
+            "db",
+            "--secret",
+            "db",
+            "--pvc",
+            "c",
             "--tls",
             "required",
             "--concurrency-policy",
@@ -518,20 +551,162 @@ fn words_of_flags_are_read_in_any_case() {
 }
 
 #[test]
-fn a_host_with_more_than_its_name_is_refused() {
+fn u10_a_host_with_more_than_its_name_is_refused_of_every_kind() {
     let fake = Fake::start();
     let config = Config::new(&fake);
-    let create = |args: &[&str]| {
-        let all = [&["create", "mysql", "shop", "--schedule", "@daily"], args].concat();
-        config.run(&all)
-    };
-    create(&["--host", "http://db/x"]).fails(
+    for (line, flag) in [
+        (
+            "create mysql x --schedule @daily --secret s --pvc c --host",
+            "--host HOST",
+        ),
+        (
+            "create database x --type postgresql --database d --host",
+            "--host",
+        ),
+        ("create storage x --type sftp --path /b --set", "--host"),
+    ] {
+        for (host, why) in [
+            (
+                "http://db/x",
+                "is a URL or path; write the bare host name, and the port apart (PORT)",
+            ),
+            (
+                "db:3307",
+                "holds a colon but is not an IPv6 address; write the bare host name, and the port apart (PORT)",
+            ),
+        ] {
+            let mut words: Vec<&str> = line.split(' ').collect();
+            let set = format!("host={host}");
+            words.push(if words.last() == Some(&"--set") {
+                &set
+            } else {
+                host
+            });
+            config
+                .run(&words)
+                .fails(2, &format!("error: invalid {flag}: {host:?} {why}"));
+        }
+    }
+    let line = "create mysql x --schedule @daily --secret s --pvc c --dry-run --host fd00::1";
+    config.run(&line.split(' ').collect::<Vec<_>>()).ok();
+    assert!(fake.seen().is_empty());
+}
+
+#[test]
+fn u10_what_a_run_can_t_be_without_is_asked_for_by_its_flag() {
+    let fake = Fake::start();
+    let config = Config::new(&fake);
+    let run = |line: &str| config.run(&line.split(' ').collect::<Vec<_>>());
+    run("create mysql x --schedule @daily").fails(
         2,
-        "error: invalid --host \"http://db/x\": write the name or address alone, without scheme and path",
+        "error: create mysql needs --host HOST, and --secret SECRET, and --pvc CLAIM, --s3-bucket BUCKET or --storage NAME (or variables of the runner as --env, or --image with a program of your own)",
     );
-    create(&["--host", "db:3307"]).fails(
+    run("create mysql x --schedule @daily --host db --pvc c").fails(
         2,
-        "error: invalid --host \"db:3307\": write --host db --port 3307",
+        "error: create mysql needs --secret SECRET (or variables of the runner as --env, or --image with a program of your own)",
     );
-    create(&["--host", "fd00::1", "--dry-run"]).ok();
+    for (line, first) in [
+        (
+            "create database x --type mysql --database d",
+            "error: invalid --host: is not set; name the server's host (localhost is the backup's own pod)",
+        ),
+        (
+            "create database x --type mysql --host h",
+            "error: invalid --database: is not set; name a database, or set all_databases: true",
+        ),
+        (
+            "create storage x --type s3",
+            "error: invalid --bucket: is not set, and this type needs it",
+        ),
+        (
+            "create backup x --database a --storage b --compression rar",
+            "error: invalid --compression: unknown compression \"rar\"; use tgz, zst, xz, bz2 or another of gobackup's types, or tar for none",
+        ),
+        (
+            "create mysql x --schedule @daily --image i --encrypt-to age1foo",
+            "error: invalid --encrypt-to: is not an age public key, or not a whole one; it starts with age1 and has 62 characters",
+        ),
+    ] {
+        run(line).fails(2, first);
+    }
+    assert!(fake.seen().is_empty());
+    // The original's way, and a program of the user's own.
+    for line in [
+        "create mysql x --schedule @daily --env HOST=db --env USERNAME=u --env PASSWORD=p --env SQLPATH=$(DIR)",
+        "create mysql y --schedule @daily --image mine",
+    ] {
+        run(line).ok();
+    }
+}
+
+#[test]
+fn u10_what_is_named_has_to_be_there() {
+    let fake = Fake::start();
+    fake.install("storages");
+    fake.install("databases");
+    fake.install("restores");
+    let config = Config::new(&fake);
+    let run = |line: &str| config.run(&line.split(' ').collect::<Vec<_>>());
+    let create = "create mysql x --schedule @daily --host db --secret";
+    for (line, text) in [
+        (
+            format!("{create} nope --pvc nope-claim"),
+            "volume claim nope-claim is not there; Secret nope is not there",
+        ),
+        (
+            format!("{create} db:user:password --pvc c"),
+            "Secret db has no key \"user\", it has accessKeyId, id, password, secret, secretAccessKey, username",
+        ),
+        (
+            format!("{create} db --storage nope"),
+            "Storage nope is not there",
+        ),
+        (
+            "create backup x --database nope --storage nope".to_owned(),
+            "Database nope is not there; Storage nope is not there",
+        ),
+        (
+            "create database x --type redis --host r --secret nope".to_owned(),
+            "Secret nope is not there",
+        ),
+        (
+            "create storage x --type local --pvc nope".to_owned(),
+            "volume claim nope is not there",
+        ),
+    ] {
+        let ran = run(&line);
+        assert_eq!(ran.code, Some(5), "{ran:?}");
+        let wanted = format!(" needs what is not in namespace prod: {text}; nothing was created\n");
+        assert!(ran.err.contains(&wanted), "{wanted}{}", ran.err);
+        assert!(!ran.err.contains("S3cr3t"), "{}", ran.err);
+        // A dry run of the client looks at nothing.
+        run(&format!("{line} --dry-run")).ok();
+    }
+    assert!(fake.seen().iter().all(|s| s.method == "GET"));
+    // Who may not read Secrets may create.
+    let why = super::fake::status(403, "Forbidden", "secrets \"nope\" is forbidden", "nope");
+    fake.deny_path("/secrets/nope", 403, why);
+    run("create mysql x --schedule @daily --host db --secret nope --pvc c").ok();
+}
+
+#[test]
+fn u10_a_file_is_created_with_a_word_on_what_is_missing() {
+    let fake = Fake::start();
+    fake.install("storages");
+    let config = Config::new(&fake);
+    let path = config.directory.path().join("objects.yaml");
+    std::fs::write(&path, "apiVersion: gobackup.io/v1\nkind: Storage\nmetadata: {name: s}\nspec: {type: sftp, config: {host: 'a:22', password_ref: {name: nope, key: p}}}\n").unwrap();
+    let ran = config.run(&["create", "-f", path.to_str().unwrap()]).ok();
+    assert!(ran.err.contains("spec.config.host"), "{}", ran.err);
+    assert!(
+        ran.err.contains("Secret nope is not there yet"),
+        "{}",
+        ran.err
+    );
+    assert!(fake.get("prod", "s").is_some());
+    std::fs::write(&path, "apiVersion: batch.isekiro.com/v1\nkind: Restore\nmetadata: {name: r}\nspec: {from: {name: a, latest: true}, to: {host: 'a:22', credentialsSecretRef: {name: s}}}\n").unwrap();
+    config.run(&["create", "-f", path.to_str().unwrap()]).fails(
+        2,
+        "error: restore.batch.isekiro.com/r: spec.to.host: \"a:22\" holds a colon but is not an IPv6 address; write the bare host name, and the port apart (PORT)",
+    );
 }

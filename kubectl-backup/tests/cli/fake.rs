@@ -387,6 +387,38 @@ async fn answered(shared: Shared, request: Request) -> Response {
         ["api", "v1", "namespaces", namespace, "secrets", name] if seen.method == "PATCH" => {
             one(&shared, &mut world, namespace, name, &seen)
         }
+        // Every Secret and claim is there, with the usual keys, but those named so.
+        [
+            "api",
+            "v1",
+            "namespaces",
+            _,
+            kind @ ("secrets" | "persistentvolumeclaims"),
+            name,
+        ] if seen.method == "GET" => {
+            if name.starts_with("nope") {
+                let text = format!("{kind} {name:?} not found");
+                return answer(404, &status(404, "NotFound", &text, name));
+            }
+            let keys = [
+                "username",
+                "password",
+                "accessKeyId",
+                "secretAccessKey",
+                "id",
+                "secret",
+            ];
+            let data: serde_json::Map<String, Value> = keys
+                .iter()
+                .map(|key| ((*key).to_owned(), "UzNjcjN0LW1hcmtlcg==".into()))
+                .collect();
+            let mut value = json!({ "apiVersion": "v1", "metadata": { "name": name } });
+            match *kind {
+                "secrets" => value["data"] = data.into(),
+                _ => value["spec"] = json!({}),
+            }
+            answer(200, &value)
+        }
         ["apis", "batch.isekiro.com" | "gobackup.io", "v1", rest @ ..] => {
             let (namespace, rest) = match rest {
                 ["namespaces", namespace, rest @ ..] => (Some(*namespace), rest),

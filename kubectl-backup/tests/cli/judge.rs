@@ -308,6 +308,8 @@ fn doctor_names_each_thing_and_its_remedy() {
             "status": { "readyReplicas": 1 },
         }]),
     );
+    let why = super::fake::status(403, "Forbidden", "secrets is forbidden", "shop-db");
+    fake.deny_path("/secrets/shop-db", 403, why);
     let ran = Config::new(&fake).run(&["doctor"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let address = fake.address.to_string();

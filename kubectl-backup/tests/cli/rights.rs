@@ -114,7 +114,7 @@ fn no_verb_asks_for_more_than_is_documented() {
     };
     let manifest = file(
         "shop.yaml",
-        "apiVersion: batch.isekiro.com/v1\nkind: MysqlBackup\nmetadata: {name: shop}\nspec: {schedule: '@daily'}\n",
+        "apiVersion: batch.isekiro.com/v1\nkind: MysqlBackup\nmetadata: {name: shop}\nspec: {schedule: '@daily', image: i}\n",
     );
     let gobackup = file(
         "gobackup.yml",
@@ -123,7 +123,31 @@ fn no_verb_asks_for_more_than_is_documented() {
     let commands: Vec<(&str, Vec<&str>)> = vec![
         (
             "Succeeded",
-            vec!["create", "mysql", "new", "--schedule", "@daily"],
+            vec![
+                "create",
+                "mysql",
+                "new",
+                "--schedule",
+                "@daily",
+                "--image",
+                "i",
+            ],
+        ),
+        (
+            "Succeeded",
+            vec![
+                "create",
+                "mysql",
+                "newer",
+                "--schedule",
+                "@daily",
+                "--host",
+                "db",
+                "--secret",
+                "s",
+                "--pvc",
+                "c",
+            ],
         ),
         ("Succeeded", vec!["create", "-f", &manifest]),
         ("Succeeded", vec!["list"]),

@@ -68,8 +68,9 @@ pub(super) fn problems(spec: &MysqlBackupSpec, runner_image: &str) -> Vec<Proble
         });
     }
     // Who names the operator's own image is held to what holds without.
-    if spec.image.is_some() && is_own(spec, runner_image) && spec.destination.is_none() {
-        found.extend(validate::sqlpath(spec));
+    if named {
+        found.extend(validate::needs(spec));
+        found.extend(validate::sqlpath(spec).filter(|_| spec.destination.is_none()));
     }
     found
 }
@@ -83,7 +84,10 @@ mod tests {
     fn a_client_image_goes_with_the_operators_own_runner() {
         let paths = |spec: &str| -> Vec<String> {
             let found = problems(&serde_json::from_str(spec).unwrap(), "runner");
-            found.into_iter().map(|p| p.path).collect()
+            let paths = found.into_iter().map(|p| p.path);
+            paths
+                .filter(|path| path == "spec.source.clientImage")
+                .collect()
         };
         let with = |image: &str| {
             format!(r#"{{"schedule":"@daily",{image}"source":{{"clientImage":"x"}}}}"#)
@@ -102,11 +106,24 @@ mod tests {
         let paths = |image: &str| -> Vec<String> {
             let spec = format!(r#"{{"schedule":"@daily",{image}"args":["copy","/x"]}}"#);
             let found = problems(&serde_json::from_str(&spec).unwrap(), "runner");
-            found.into_iter().map(|p| p.path).collect()
+            let paths = found.into_iter().map(|p| p.path);
+            paths.filter(|path| path == "spec.args").collect()
         };
         assert_eq!(paths(""), ["spec.args"]);
         assert_eq!(paths(r#""image":"runner","#), ["spec.args"]);
         assert_eq!(paths(r#""image":"mine","#), [""; 0]);
+    }
+
+    /// Nor does its name help it to a server and a store.
+    #[test]
+    fn u10_the_runner_by_its_name_needs_what_it_needs_without() {
+        let count = |image: &str| {
+            let spec = format!(r#"{{"schedule":"@daily",{image}"suspend":false}}"#);
+            problems(&serde_json::from_str(&spec).unwrap(), "runner").len()
+        };
+        assert_eq!(count(""), 3);
+        assert_eq!(count(r#""image":"runner","#), 3);
+        assert_eq!(count(r#""image":"mine","#), 0);
     }
 
     #[test]

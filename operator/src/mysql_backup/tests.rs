@@ -37,7 +37,7 @@ fn kept(kind: &MysqlBackups, name: &str) -> Value {
         "apiVersion": "batch.isekiro.com/v1", "kind": "MysqlBackup",
         "metadata": {"name": "orders", "namespace": "shop"},
         "spec": {
-            "schedule": "@daily", "source": {"host": "db"},
+            "schedule": "@daily", "source": {"host": "db", "credentialsSecretRef": {"name": "db"}},
             "destination": {"storageRef": {"name": name}},
             "retention": {"keepLast": 3}, "verify": {"mode": "Restore"},
         },
@@ -102,7 +102,7 @@ fn a_missing_storage_is_named_and_heals_when_it_appears() {
 #[test]
 fn without_a_reference_there_is_nothing_to_resolve() {
     let kind = MysqlBackups::new("runner:v1");
-    let spec = json!({"schedule": "@daily", "destination": {"s3": {"bucket": "b"}}});
+    let spec = json!({"schedule": "@daily", "destination": {"s3": {"bucket": "b"}}, "source": {"host": "db", "credentialsSecretRef": {"name": "db"}}});
     assert_eq!(kind.conditions(&orders(), &spec), []);
     assert_eq!(read(&kind, &spec), [""; 0]);
     assert_eq!(

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono_tz::Tz;
-use crds::parts::{Compression, CompressionType, NotificationEvent, NotificationType, Retention};
+use crds::parts::{Compression, NotificationEvent, NotificationType, Retention};
 use crds::request::Action;
 use crds::run_spec::{RunNotice, RunNotification, RunSpec, SPEC_ENV, SPEC_VERSION};
 use secrecy::ExposeSecret;
@@ -368,16 +368,9 @@ fn retention(
 
 fn compression(spec: Option<&RunSpec>) -> Result<Compression, String> {
     let compression = spec.and_then(|s| s.compression).unwrap_or_default();
-    let (name, most) = match compression.type_ {
-        CompressionType::Zstd => ("zstd", 19),
-        CompressionType::Gzip => ("gzip", 9),
-        CompressionType::None => return Ok(compression),
-    };
-    match compression.level {
-        Some(level) if !(1..=most).contains(&level) => Err(format!(
-            "compression.level of {name} goes from 1 to {most}, is {level}"
-        )),
-        _ => Ok(compression),
+    match compression.fault() {
+        Some(fault) => Err(format!("compression.level {fault}")),
+        None => Ok(compression),
     }
 }
 

@@ -136,32 +136,13 @@ fn host(input: &mut Input<'_>, typed: &RunSource, socket: bool) -> Result<String
             Err("HOST is not set: name the server in HOST or in spec.source.host".to_owned())
         };
     };
-    let bare = text
-        .strip_prefix('[')
-        .and_then(|t| t.strip_suffix(']'))
-        .unwrap_or(&text);
     let named = match &typed.host {
         Some(typed) if *typed == text => format!("{text:?}"),
         _ => input.named("HOST", &text),
     };
-    if bare.contains("://") || bare.contains('/') {
-        return Err(format!(
-            "HOST: {named} is a URL or path: give the bare host name and put the port into PORT"
-        ));
-    }
-    if bare.contains(':') && bare.parse::<std::net::Ipv6Addr>().is_err() {
-        return Err(format!(
-            "HOST: {named} holds a colon but is no IPv6 address: put the port into PORT"
-        ));
-    }
-    if bare.starts_with('-')
-        || bare
-            .chars()
-            .any(|c| c.is_whitespace() || c.is_control() || matches!(c, '@' | '=' | '?'))
-    {
-        return Err(format!("HOST: {named} is not a host name or address"));
-    }
-    Ok(bare.to_owned())
+    crds::host::bare(&text)
+        .map(str::to_owned)
+        .map_err(|fault| format!("HOST: {named} {fault}"))
 }
 
 fn port(input: &mut Input<'_>, typed: &RunSource) -> Result<u16, String> {

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 use crate::settings::*;
+use crds::parts::CompressionType;
 
 const BASE: [(&str, &str); 5] = [
     ("HOST", "db"),

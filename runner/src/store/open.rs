@@ -26,7 +26,12 @@ pub fn destination(
     reporter: &Reporter,
 ) -> Result<Arc<dyn Store>, Failure> {
     match settings.destination()? {
-        Destination::Volume(path) => Ok(Arc::new(VolumeStore::open(path, attempt)?)),
+        Destination::Volume(path) => {
+            if matches!(settings.action, Action::Backup | Action::Probe) {
+                VolumeStore::make(path)?;
+            }
+            Ok(Arc::new(VolumeStore::open(path, attempt)?))
+        }
         Destination::S3(s3) => crate::store::bucket(s3, attempt),
         Destination::Storage(one) => storage(one, settings.action, attempt, reporter),
     }

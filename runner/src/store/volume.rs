@@ -1,10 +1,11 @@
 //! A directory on a mounted volume.
 
+use crds::mounts::DESTINATION_MOUNT;
 use crds::report::Reason;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -54,23 +55,18 @@ impl VolumeStore {
     pub fn open(root: &Path, attempt: Attempt) -> Result<Self, Failure> {
         let metadata = std::fs::metadata(root).map_err(|e| {
             if e.kind() == io::ErrorKind::NotFound {
-                return Failure::new(
-                    Reason::DestinationNotFound,
-                    format!(
-                        "{} does not exist: mount a volume there (spec.volumes, spec.volumeMounts) or correct SQLPATH",
-                        root.display()
-                    ),
-                );
+                return Failure::new(Reason::DestinationNotFound, absent(root));
             }
             failure("opening", root, &e)
         })?;
         if !metadata.is_dir() {
+            let field = match below_mount(root) {
+                Some(_) => "spec.destination.volume.path (--path)",
+                None => "SQLPATH or the mount",
+            };
             return Err(Failure::new(
                 Reason::DestinationNotFound,
-                format!(
-                    "{} is not a directory: correct SQLPATH or the mount",
-                    root.display()
-                ),
+                format!("{} is not a directory: correct {field}", root.display()),
             ));
         }
         #[allow(clippy::unnecessary_cast, reason = "the type differs by architecture")]
@@ -95,6 +91,18 @@ impl VolumeStore {
             claims: Mutex::default(),
             local: LOCAL.contains(&kind),
         })
+    }
+
+    /// Makes the directory that `spec.destination` names on its volume, where a run is to store and none
+    /// has stored before. What is outside of that volume is left alone.
+    ///
+    /// # Errors
+    /// It can't be made, or a link on the volume leads out of it.
+    pub fn make(root: &Path) -> Result<(), Failure> {
+        match below_mount(root) {
+            Some(below) if !root.exists() => make_below(Path::new(DESTINATION_MOUNT), below),
+            _ => Ok(()),
+        }
     }
 
     fn path(&self, key: &str) -> PathBuf {
@@ -348,6 +356,53 @@ impl Store for VolumeStore {
             let _ = rustix::fs::utimensat(CWD, path, &times, rustix::fs::AtFlags::empty());
         }
     }
+}
+
+/// The part of a path below where `spec.destination` mounts its volume.
+fn below_mount(root: &Path) -> Option<&Path> {
+    let below = root.strip_prefix(DESTINATION_MOUNT).ok()?;
+    (!below.as_os_str().is_empty()).then_some(below)
+}
+
+/// What is said of a directory that does not exist.
+fn absent(root: &Path) -> String {
+    match below_mount(root) {
+        Some(below) => format!(
+            "directory {} does not exist on the volume of spec.destination: no run has stored there yet, or spec.destination.volume.path (--path) names another",
+            below.display()
+        ),
+        None => format!(
+            "{} does not exist: mount a volume there (spec.volumes, spec.volumeMounts) or correct SQLPATH",
+            root.display()
+        ),
+    }
+}
+
+/// Makes the directories of `below` in `mount`.
+fn make_below(mount: &Path, below: &Path) -> Result<(), Failure> {
+    let root = mount.join(below);
+    let inside = || -> io::Result<bool> {
+        let there = root.ancestors().find(|path| path.exists());
+        let there = there.unwrap_or(mount).canonicalize()?;
+        let plain = below
+            .components()
+            .all(|c| matches!(c, Component::Normal(_)));
+        Ok(plain && there.starts_with(mount.canonicalize()?))
+    };
+    if !inside().map_err(|e| failure("opening", &root, &e))? {
+        return Err(Failure::new(
+            Reason::DestinationNotFound,
+            format!(
+                "directory {} of spec.destination leads out of its volume: correct spec.destination.volume.path (--path)",
+                below.display()
+            ),
+        ));
+    }
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o750)
+        .create(&root)
+        .map_err(|e| failure("creating directory", &root, &e))
 }
 
 /// Files of a directory; none if it does not exist, and none that vanish while it is read.
@@ -663,6 +718,37 @@ mod tests {
         );
         assert!(
             failure.message.contains("/nonexistent/x") && failure.message.contains("volumeMounts")
+        );
+    }
+
+    #[test]
+    fn u11_the_directory_of_a_destination_is_made_on_its_volume_and_nowhere_else() {
+        let (volume, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let made = |below: &str| make_below(volume.path(), Path::new(below));
+        for below in ["dir", "a/b/c", "dir"] {
+            made(below).unwrap();
+            assert!(volume.path().join(below).is_dir(), "{below}");
+        }
+        std::os::unix::fs::symlink(outside.path(), volume.path().join("out")).unwrap();
+        std::os::unix::fs::symlink("a", volume.path().join("in")).unwrap();
+        for below in ["../x", "out/x", "a/../../x", "out"] {
+            assert_eq!(
+                made(below).unwrap_err().reason,
+                "DestinationNotFound",
+                "{below}"
+            );
+        }
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+        made("in/d").unwrap();
+        assert!(volume.path().join("a/d").is_dir());
+        // Where a path of the user's own is meant nothing is made.
+        let own = outside.path().join("own");
+        VolumeStore::make(&own).unwrap();
+        assert!(!own.exists());
+        let said = absent(Path::new("/backup/dir"));
+        assert!(
+            said.contains("--path") && !said.contains("SQLPATH"),
+            "{said}"
         );
     }
 

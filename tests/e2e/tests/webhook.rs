@@ -26,7 +26,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 fn manifest(name: &str, fields: &str) -> String {
     format!(
-        "apiVersion: batch.isekiro.com/v1\nkind: MysqlBackup\nmetadata: {{name: {name}}}\nspec:\n{fields}\n"
+        "apiVersion: batch.isekiro.com/v1\nkind: MysqlBackup\nmetadata: {{name: {name}}}\nspec:\n  image: there.invalid/mine\n{fields}\n"
     )
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
+use crds::gobackup::alone;
 use kube::api::DynamicObject;
 
 use crate::build;
@@ -14,7 +15,8 @@ use crate::cli::{Change, Create, CreateKind, CreateMysql, DryRun, StructuredOutp
 use crate::cluster::{Cluster, Object, fresh_id};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::kind::{DATABASE, GOBACKUP, Kind, MYSQL, STORAGE};
+use crate::kind::{DATABASE, GOBACKUP, Kind, MYSQL, RESTORE, STORAGE};
+use crate::presence;
 use crate::ui::Mark;
 use crate::view::output::structured;
 use crate::view::preview;
@@ -31,16 +33,16 @@ pub(crate) async fn run(context: &Context, args: Create) -> Result<()> {
     match (args.kind, args.filename) {
         (Some(CreateKind::Mysql(args)), _) => mysql(context, &args).await,
         (Some(CreateKind::Backup(args)), _) => {
-            let value = build::gobackup::backup(&GOBACKUP, &args)?;
-            plain(context, &GOBACKUP, value, &args.change).await
+            let built = build::gobackup::backup(&GOBACKUP, &args)?;
+            plain(context, &GOBACKUP, built, &args.change).await
         }
         (Some(CreateKind::Database(args)), _) => {
-            let value = build::gobackup::database(&DATABASE, &args)?;
-            plain(context, &DATABASE, value, &args.change).await
+            let built = build::gobackup::database(&DATABASE, &args)?;
+            plain(context, &DATABASE, built, &args.change).await
         }
         (Some(CreateKind::Storage(args)), _) => {
-            let value = build::gobackup::storage(&STORAGE, &args)?;
-            plain(context, &STORAGE, value, &args.change).await
+            let built = build::gobackup::storage(&STORAGE, &args)?;
+            plain(context, &STORAGE, built, &args.change).await
         }
         (None, Some(path)) => file(context, &path, &args.change).await,
         (None, None) => Err(Error::usage("create needs a kind, or -f FILE")
@@ -52,12 +54,26 @@ pub(crate) async fn run(context: &Context, args: Create) -> Result<()> {
 async fn plain(
     context: &Context,
     kind: &'static Kind,
-    value: serde_json::Value,
+    (value, warnings): (serde_json::Value, Vec<String>),
     change: &Change,
 ) -> Result<()> {
+    for warning in warnings {
+        context.ui.warn(&warning);
+    }
     let object = serde_json::from_value(value).map_err(|e| Error::new(Exit::Other, e))?;
-    let created = send(context, Object { kind, object }, change).await?;
+    let object = Object { kind, object };
+    demand(context, &object, change).await?;
+    let created = send(context, object, change).await?;
     context.changed(&created, "created", change)
+}
+
+/// Refuses an object that names what is not there. A dry run of the client looks at nothing.
+async fn demand(context: &Context, object: &Object, change: &Change) -> Result<()> {
+    if change.dry_run == DryRun::Client {
+        return Ok(());
+    }
+    let cluster = context.cluster().await?;
+    presence::demand(context, &cluster, object).await
 }
 
 /// Asks, shows what came out of it, and creates it if that is right.
@@ -143,6 +159,7 @@ async fn flags(context: &Context, args: &CreateMysql) -> Result<Object> {
             request.annotation_value(),
         );
     }
+    demand(context, &object, &args.change).await?;
     let created = send(context, object, &args.change).await?;
     context.changed(&created, "created", &args.change)?;
     if args.change.output.is_none() && !args.suspend {
@@ -194,10 +211,15 @@ fn place(cluster: &Cluster, context: &Context, object: &mut Object) -> Result<()
 async fn file(context: &Context, path: &Path, change: &Change) -> Result<()> {
     let objects = build::file::objects(path)?;
     let mut tally = Tally::default();
+    for object in &objects {
+        check(context, object)?;
+    }
     for object in objects {
-        check(context, &object)?;
         let outcome = match send(context, object, change).await {
-            Ok(created) => context.changed(&created, "created", change).map(|()| true),
+            Ok(created) => {
+                missing(context, &created, change).await;
+                context.changed(&created, "created", change).map(|()| true)
+            }
             Err(error) => Err(error),
         };
         tally.add(context, outcome)?;
@@ -205,26 +227,58 @@ async fn file(context: &Context, path: &Path, change: &Change) -> Result<()> {
     tally.end(change)
 }
 
-/// What can be checked before anything is sent.
+/// What can be checked before anything is sent. Objects of gobackup.io apply as they did before us:
+/// what they lack is said.
 fn check(context: &Context, object: &Object) -> Result<()> {
-    if object.kind != &MYSQL {
-        return Ok(());
-    }
-    let spec = serde_json::from_value::<crds::MysqlBackupSpec>(object.spec().clone());
-    // A spec that does not fit its type is the server's to refuse, with its own words.
-    let Ok(spec) = spec else { return Ok(()) };
-    let problems = crds::validate::mysql_backup(&spec);
-    if !problems.is_empty() {
-        return Err(Error::usage(format!(
+    let refused = |problems: &[crds::validate::Problem]| match problems {
+        [] => Ok(()),
+        some => Err(Error::usage(format!(
             "{}: {}",
             object.full_name(),
-            crds::validate::join(&problems)
-        )));
-    }
-    for warning in crds::validate::mysql_backup_warnings(&spec) {
+            crds::validate::join(some)
+        ))),
+    };
+    let (name, spec) = (object.name(), object.spec().clone());
+    // A spec that does not fit its type is the server's to refuse, with its own words.
+    let said = if *object.kind == MYSQL {
+        let Ok(spec) = serde_json::from_value(spec) else {
+            return Ok(());
+        };
+        refused(&crds::validate::mysql_backup(&spec))?;
+        crds::validate::mysql_backup_warnings(&spec)
+    } else if *object.kind == RESTORE {
+        let Ok(spec) = serde_json::from_value(spec) else {
+            return Ok(());
+        };
+        refused(&crds::validate::restore(&spec))?;
+        vec![]
+    } else if *object.kind == DATABASE {
+        serde_json::from_value(spec)
+            .map_or_else(|_| vec![], |spec| alone::database(&name, &spec).said())
+    } else if *object.kind == STORAGE {
+        serde_json::from_value(spec)
+            .map_or_else(|_| vec![], |spec| alone::storage(&name, &spec).said())
+    } else {
+        serde_json::from_value(object.to_value(false))
+            .map_or_else(|_| vec![], |body| alone::backup(&name, "", &body).said())
+    };
+    for warning in said {
         context
             .ui
             .warn(&format!("{}: {warning}", object.full_name()));
     }
     Ok(())
+}
+
+/// Says what an object of a file names that is not there: it may be made a moment later.
+async fn missing(context: &Context, object: &Object, change: &Change) {
+    if change.dry_run == DryRun::Client {
+        return;
+    }
+    if let Ok(cluster) = context.cluster().await {
+        for text in presence::of_new(context, &cluster, object).await {
+            let name = object.full_name();
+            context.ui.warn(&format!("{name}: {text} yet"));
+        }
+    }
 }

@@ -105,7 +105,7 @@ pub(super) fn all() -> Vec<Scenario> {
         scenario("replace", json!({"concurrencyPolicy": "Replace"}), vec![]),
         scenario(
             "manual",
-            json!({"schedule": "@daily"}),
+            json!({"schedule": "@daily", "image": "dump:v1"}),
             vec![("2025-01-15T10:05:00Z", |s| {
                 ask(s, Action::Backup, "r1", |_| {})
             })],
@@ -212,14 +212,14 @@ pub(super) fn all() -> Vec<Scenario> {
         ),
         scenario(
             "probe",
-            json!({"schedule": "@daily", "image": "backup-runner:test"}),
+            json!({"schedule": "@daily", "image": "backup-runner:test", "source": {"host": "db", "credentialsSecretRef": {"name": "db"}}, "destination": {"s3": {"bucket": "b"}}}),
             vec![("2025-01-15T10:05:00Z", |s| {
                 ask(s, Action::Probe, "p1", |_| {})
             })],
         ),
         scenario(
             "verify by restore",
-            json!({"schedule": "5 * * * *", "image": "backup-runner:test", "verify": {"mode": "Restore"}}),
+            json!({"schedule": "5 * * * *", "image": "backup-runner:test", "source": {"host": "db", "credentialsSecretRef": {"name": "db"}}, "destination": {"s3": {"bucket": "b"}}, "verify": {"mode": "Restore"}}),
             vec![],
         ),
         scenario(
@@ -246,7 +246,7 @@ pub(super) fn all() -> Vec<Scenario> {
         ),
         scenario(
             "bad spec mended",
-            json!({"schedule": "61 * * * *"}),
+            json!({"schedule": "61 * * * *", "image": "dump:v1"}),
             vec![("2025-01-15T10:15:00Z", |s| {
                 set(s, "schedule", json!("*/10 * * * *"))
             })],

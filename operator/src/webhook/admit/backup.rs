@@ -41,13 +41,19 @@ fn said(kind: &str, object: &DynamicObject) -> Vec<String> {
     let found = match kind {
         "Backup" => return backup(Which::Backup, object, name),
         "CronBackup" => return backup(Which::CronBackup, object, name),
-        "Database" => with_spec(object, |spec: &DatabaseSpec| alone::database(name, spec)),
-        "PostgreSQL" => with_spec(object, |spec: &PostgreSqlSpec| {
-            alone::postgresql(name, spec)
+        "Database" => with_spec(object, |spec: &DatabaseSpec| {
+            alone::database(name, spec).said()
         }),
-        "Storage" => with_spec(object, |spec: &StorageSpec| alone::storage(name, spec)),
-        "S3" => with_spec(object, |spec: &S3Spec| alone::s3(name, spec)),
-        "BackupModel" => with_spec(object, |spec: &BackupModelSpec| alone::model(name, spec)),
+        "PostgreSQL" => with_spec(object, |spec: &PostgreSqlSpec| {
+            alone::postgresql(name, spec).said()
+        }),
+        "Storage" => with_spec(object, |spec: &StorageSpec| {
+            alone::storage(name, spec).said()
+        }),
+        "S3" => with_spec(object, |spec: &S3Spec| alone::s3(name, spec).said()),
+        "BackupModel" => with_spec(object, |spec: &BackupModelSpec| {
+            alone::model(name, spec).said()
+        }),
         _ => Ok(vec![]),
     };
     found.unwrap_or_else(|fault| {
@@ -95,6 +101,6 @@ fn backup(which: Which, object: &DynamicObject, name: &str) -> Vec<String> {
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
     let problems = settings(which, &body, notes).1;
     let mut found: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    found.extend(alone::backup(name, namespace, &body));
+    found.extend(alone::backup(name, namespace, &body).said());
     found
 }

@@ -26,7 +26,7 @@ fn object(change: Value) -> Value {
     let mut object = json!({
         "apiVersion": "batch.isekiro.com/v1", "kind": "MysqlBackup",
         "metadata": {"name": "shop", "namespace": "db"},
-        "spec": {"schedule": "0 3 * * *"},
+        "spec": {"schedule": "0 3 * * *", "image": "mine:v1"},
     });
     for (field, value) in change.as_object().unwrap() {
         object["spec"][field] = value.clone();
@@ -193,6 +193,40 @@ fn twelve_wrong_manifests_get_twelve_messages() {
 }
 
 #[test]
+fn u10_what_our_runner_can_never_do_is_refused_and_an_old_one_may_stay() {
+    let mut lacks = object(json!({}));
+    lacks["spec"].as_object_mut().unwrap().remove("image");
+    let response = validate(&lacks, &Value::Null);
+    assert_eq!(response["allowed"], false);
+    let causes = response["status"]["details"]["causes"].as_array().unwrap();
+    let fields: Vec<&str> = causes
+        .iter()
+        .map(|c| c["field"].as_str().unwrap())
+        .collect();
+    let wanted = [
+        "spec.source.host",
+        "spec.source.credentialsSecretRef",
+        "spec.destination",
+    ];
+    assert_eq!(fields, wanted);
+    assert_eq!(validate(&lacks, &lacks)["allowed"], true);
+    for (change, field) in [
+        (json!({"source": {"host": "db:3306"}}), "spec.source.host"),
+        (
+            json!({"encryption": {"age": {"recipients": ["age1foo"]}}}),
+            "spec.encryption.age.recipients[0]",
+        ),
+        (
+            json!({"compression": {"type": "gzip", "level": 12}}),
+            "spec.compression.level",
+        ),
+    ] {
+        let response = validate(&object(change), &Value::Null);
+        assert_eq!(response["status"]["details"]["causes"][0]["field"], field);
+    }
+}
+
+#[test]
 fn what_a_schema_would_refuse_is_refused_without_one() {
     let rows = [
         (
@@ -249,7 +283,7 @@ fn the_original_gets_only_what_it_lacks() {
 #[test]
 fn absent_and_null_fields_are_filled_in_and_set_ones_stay() {
     let defaults = json!({
-        "schedule": "0 3 * * *", "concurrencyPolicy": "Allow", "suspend": false,
+        "schedule": "0 3 * * *", "image": "mine:v1", "concurrencyPolicy": "Allow", "suspend": false,
         "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1, "restartPolicy": "Never",
     });
     let nulls = json!({
@@ -259,7 +293,7 @@ fn absent_and_null_fields_are_filled_in_and_set_ones_stay() {
     assert_eq!(mutated(&object(json!({})), &Value::Null)["spec"], defaults);
     assert_eq!(mutated(&object(nulls), &Value::Null)["spec"], defaults);
     let set = json!({
-        "schedule": "0 3 * * *", "concurrencyPolicy": "Forbid", "suspend": false,
+        "schedule": "0 3 * * *", "image": "mine:v1", "concurrencyPolicy": "Forbid", "suspend": false,
         "successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0, "restartPolicy": "OnFailure",
     });
     assert_eq!(mutated(&object(set.clone()), &Value::Null)["spec"], set);

@@ -149,7 +149,7 @@ fn review(schedule: &str) -> Vec<u8> {
             "operation": "CREATE", "userInfo": {"username": "alice"},
             "object": {
                 "apiVersion": "batch.isekiro.com/v1", "kind": "MysqlBackup",
-                "metadata": {"name": "shop"}, "spec": {"schedule": schedule},
+                "metadata": {"name": "shop"}, "spec": {"schedule": schedule, "image": "mine:v1"},
             },
         },
     })
@@ -283,7 +283,7 @@ fn asking(group: &str, kind: &str, request: &str, old: bool) -> Vec<u8> {
     let object = |annotations: Value| {
         json!({"apiVersion": format!("{group}/v1"), "kind": kind,
             "metadata": {"name": "shop", "namespace": "app", "annotations": annotations},
-            "spec": {"schedule": "0 3 * * *"}})
+            "spec": {"schedule": "0 3 * * *", "image": "mine:v1"}})
     };
     let annotations = json!({"batch.isekiro.com/request-0123456789": request});
     let before = if old { annotations.clone() } else { json!({}) };
