@@ -4,6 +4,8 @@
 
 /// Prefix of every label and annotation this product sets.
 pub const PREFIX: &str = "batch.isekiro.com/";
+/// Label of a Restore that only checks, made by the plugin and removed by it.
+pub const CHECK: &str = "batch.isekiro.com/check";
 
 /// Label: who manages the Job or pod. Value: [`MANAGER`].
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";

@@ -9,10 +9,10 @@ use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::select::{self, NamedRun};
 use crate::view::describe::describe;
-use crate::view::describe_restore;
 use crate::view::describe_run::describe_run;
 use crate::view::page::{Inputs, Probe};
 use crate::view::pod::container;
+use crate::view::{describe_endpoint, describe_restore};
 
 /// Lines of the log that are shown.
 const TAIL: i64 = 10;
@@ -66,6 +66,13 @@ pub(crate) async fn of_restore(context: &Context, cluster: &Cluster, object: &Ob
         color: context.ui.color(),
         zone: context.zone,
     })
+}
+
+/// The description of a Database or Storage.
+pub(crate) async fn of_endpoint(context: &Context, cluster: &Cluster, object: &Object) -> String {
+    let users = select::users(cluster, Some(object.namespace())).await;
+    let events = events(cluster, object, None, &Ok(vec![])).await;
+    describe_endpoint::describe(object, &users, &events, context.now(), context.ui.color())
 }
 
 /// Events of an object, of the Job behind it and of the Job's newest pod, oldest first.

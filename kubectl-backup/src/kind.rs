@@ -58,7 +58,7 @@ pub(crate) static DATABASE: Kind = Kind {
     version: "v1",
     plural: "databases",
     singular: "database",
-    short: &[],
+    short: &["db"],
 };
 
 /// Storage of gobackup.io: where a Backup keeps archives. It has no schedule.
@@ -81,24 +81,24 @@ pub(crate) static RESTORE: Kind = Kind {
     short: &["rst"],
 };
 
-/// True if the word means [`RESTORE`].
-pub(crate) fn is_restore(word: &str) -> bool {
-    let word = word.to_ascii_lowercase();
-    let name = word.strip_suffix(".batch.isekiro.com").unwrap_or(&word);
-    matches!(name, "restore" | "restores" | "rst")
-}
-
 /// Kinds that `create` makes; the last three have no schedule.
 pub(crate) static CREATABLE: [&Kind; 6] = [&MYSQL, &GOBACKUP, &CRON, &DATABASE, &STORAGE, &RESTORE];
 
 /// All kinds, in the order in which lists show them.
 pub(crate) static KINDS: [&Kind; 3] = [&MYSQL, &GOBACKUP, &CRON];
 
+/// Kinds without a schedule.
+pub(crate) static UNSCHEDULED: [&Kind; 3] = [&RESTORE, &DATABASE, &STORAGE];
+
+/// Those with a schedule, then the others.
+pub(crate) static ALL: [&Kind; 6] = [&MYSQL, &GOBACKUP, &CRON, &RESTORE, &DATABASE, &STORAGE];
+
 impl Kind {
-    /// The kind a word means: singular, plural or short name, with or without the group.
-    pub(crate) fn find(word: &str) -> Option<&'static Self> {
+    /// The kind among `kinds` that a word means: singular, plural or short name, with or without the
+    /// group.
+    pub(crate) fn find(word: &str, kinds: &[&'static Self]) -> Option<&'static Self> {
         let word = word.to_ascii_lowercase();
-        KINDS.into_iter().find(|kind| {
+        kinds.iter().copied().find(|kind| {
             let names = [kind.singular, kind.plural];
             let mut all = names.iter().chain(kind.short);
             all.any(|name| match word.strip_prefix(name) {
@@ -157,13 +157,21 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Reads `TYPE/NAME`, or `NAME`.
+    /// Reads `TYPE/NAME`, or `NAME`, of an object with a schedule.
     ///
     /// # Errors
     /// An unknown type, with the types there are.
     pub(crate) fn parse(text: &str) -> Result<Self> {
+        Self::parse_in(text, &KINDS)
+    }
+
+    /// As [`Self::parse`], of one of these kinds.
+    ///
+    /// # Errors
+    /// An unknown type, with these types.
+    pub(crate) fn parse_in(text: &str, kinds: &[&'static Kind]) -> Result<Self> {
         let (kind, name) = match text.split_once('/') {
-            Some((word, name)) => (Some(Self::kind_of(word)?), name),
+            Some((word, name)) => (Some(Self::kind_in(word, kinds)?), name),
             None => (None, text),
         };
         if name.is_empty() || name.contains('/') {
@@ -181,9 +189,9 @@ impl Target {
     ///
     /// # Errors
     /// An unknown word, with the types there are.
-    pub(crate) fn kind_of(word: &str) -> Result<&'static Kind> {
-        Kind::find(word).ok_or_else(|| {
-            let types: Vec<&str> = KINDS.iter().map(|kind| kind.singular).collect();
+    pub(crate) fn kind_in(word: &str, kinds: &[&'static Kind]) -> Result<&'static Kind> {
+        Kind::find(word, kinds).ok_or_else(|| {
+            let types: Vec<&str> = kinds.iter().map(|kind| kind.singular).collect();
             Error::usage(format!(
                 "no type {word:?}; the types are {}",
                 types.join(", ")
@@ -237,12 +245,23 @@ mod tests {
             "mysqlbackups.batch.isekiro.com",
             "mysqlbackup.v1.batch.isekiro.com",
         ] {
-            assert_eq!(Kind::find(word), Some(&MYSQL), "{word}");
+            assert_eq!(Kind::find(word, &KINDS), Some(&MYSQL), "{word}");
         }
-        assert_eq!(Kind::find("backup").map(|k| k.group), Some("gobackup.io"));
+        assert_eq!(
+            Kind::find("backup", &KINDS).map(|k| k.group),
+            Some("gobackup.io")
+        );
         // Five other operators define a kind Backup.
+        for (word, kind) in [
+            ("rst", &RESTORE),
+            ("storages.gobackup.io", &STORAGE),
+            ("db", &DATABASE),
+        ] {
+            assert_eq!(Kind::find(word, &ALL), Some(kind), "{word}");
+            assert_eq!(Kind::find(word, &KINDS), None, "{word}");
+        }
         for word in ["backups.velero.io", "mysqlbackupx", "pod", ""] {
-            assert_eq!(Kind::find(word), None, "{word}");
+            assert_eq!(Kind::find(word, &ALL), None, "{word}");
         }
     }
 

@@ -6,8 +6,9 @@ use crate::cli::{Change, DryRun, Targets};
 use crate::cluster::{Cluster, Object, Query};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::kind::{KINDS, RESTORE, Target};
+use crate::kind::{KINDS, Kind, RESTORE, Target, UNSCHEDULED};
 use crate::text::counted;
+use crate::view::inventory::ReferencedBy;
 
 /// The objects a command line means, each found or not: one that is missing keeps none of the
 /// others from being acted on. Who changes objects in all namespaces is asked for consent; a dry run
@@ -21,6 +22,21 @@ pub(crate) async fn many(
     targets: &Targets,
     verb: &str,
     change: Option<&Change>,
+) -> Result<Vec<Result<Object>>> {
+    many_in(context, cluster, targets, verb, change, &KINDS).await
+}
+
+/// As [`many`], where a name may also be of one of these kinds.
+///
+/// # Errors
+/// As [`many`].
+pub(crate) async fn many_in(
+    context: &Context,
+    cluster: &Cluster,
+    targets: &Targets,
+    verb: &str,
+    change: Option<&Change>,
+    kinds: &[&'static Kind],
 ) -> Result<Vec<Result<Object>>> {
     let by_list = targets.all || targets.selector.is_some();
     if by_list {
@@ -48,7 +64,7 @@ pub(crate) async fn many(
     }
     let mut found = vec![];
     for name in &targets.names {
-        let target = Target::parse(name)?;
+        let target = Target::parse_in(name, kinds)?;
         found.push(cluster.find(&target).await);
     }
     Ok(found)
@@ -292,5 +308,24 @@ pub(crate) async fn restore(cluster: &Cluster, name: &str) -> Result<Object> {
 /// The name in `restore/NAME`.
 pub(crate) fn restore_name(text: &str) -> Option<&str> {
     let (kind, name) = text.split_once('/')?;
-    crate::kind::is_restore(kind).then_some(name)
+    Kind::find(kind, &[&RESTORE]).map(|_| name)
+}
+
+/// A Restore, Database or Storage that is named with its type.
+pub(crate) fn unscheduled(text: &str) -> Option<Target> {
+    let target = Target::parse_in(text, &UNSCHEDULED).ok()?;
+    target.kind.is_some().then_some(target)
+}
+
+/// Who uses Databases and Storages, as far as that can be read.
+pub(crate) async fn users(cluster: &Cluster, namespace: Option<String>) -> ReferencedBy {
+    let query = Query {
+        namespace,
+        chunk: 500,
+        ..Query::default()
+    };
+    match cluster.readable_objects(&KINDS, &query).await {
+        Ok((objects, hidden)) => ReferencedBy::of(&objects, !hidden.is_empty()),
+        Err(_) => ReferencedBy::of(&[], true),
+    }
 }

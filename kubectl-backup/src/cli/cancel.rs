@@ -5,7 +5,7 @@ use clap::Args;
 /// `cancel`.
 #[derive(Args, Debug)]
 pub(crate) struct Cancel {
-    /// A run, or an object for its running one
+    /// A run, an object for its running one, or a restore/NAME
     #[arg(value_name = "RUN|TYPE/NAME")]
     pub(crate) name: String,
     /// Why, kept with the request

@@ -8,7 +8,7 @@ use super::shared::NoHeaders;
 /// `list`.
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// Kinds or objects: TYPE, TYPE/NAME or NAME; all kinds if none is given
+    /// Kinds or objects: TYPE, TYPE/NAME or NAME; all kinds with a schedule if none is given; also restores, databases, storages
     #[arg(value_name = "TYPE[/NAME]")]
     pub(crate) names: Vec<String>,
     /// In all namespaces

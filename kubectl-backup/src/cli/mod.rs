@@ -113,7 +113,7 @@ pub(crate) enum Verb {
     RunNow(RunNow),
     /// Wait for a run and exit with its result
     Wait(Wait),
-    /// End a running backup
+    /// End a running backup, or a Restore
     Cancel(Cancel),
     /// Read a stored artefact again and compare it with its manifest
     Verify(Verify),

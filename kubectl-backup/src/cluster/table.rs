@@ -61,9 +61,6 @@ pub(crate) struct TableMeta {
 pub(crate) struct ColumnDefinition {
     /// Its title.
     pub(crate) name: String,
-    /// Greater than 0 for columns of wide tables.
-    #[serde(default)]
-    pub(crate) priority: i64,
 }
 
 /// A row.

@@ -10,6 +10,7 @@ use crate::cli::{Delete, DryRun};
 use crate::cluster::{Cluster, Object};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
+use crate::kind::{ALL, DATABASE, STORAGE, UNSCHEDULED};
 use crate::select;
 use crate::ui::Mark;
 use crate::waiting::request::{ask, wait_for_answer};
@@ -27,20 +28,24 @@ pub(crate) async fn run(context: &Context, args: &Delete) -> Result<()> {
     let cluster = context.cluster().await?;
     let mut found = vec![];
     let mut tally = Tally::default();
-    for object in select::many(
-        context,
-        &cluster,
-        &args.targets,
-        "delete",
-        Some(&args.change),
-    )
-    .await?
-    {
+    let (targets, change) = (&args.targets, Some(&args.change));
+    for object in select::many_in(context, &cluster, targets, "delete", change, &ALL).await? {
         match object {
             Ok(object) => found.push(object),
             Err(error) if args.ignore_not_found && error.kind == Exit::NotFound => {}
             Err(error) => tally.add(context, Err(error))?,
         }
+    }
+    if args.delete_data
+        && let Some(object) = found.iter().find(|o| UNSCHEDULED.contains(&o.kind))
+    {
+        return Err(Error::usage(format!(
+            "--delete-data goes with a backup: {} has stored nothing itself",
+            object.full_name()
+        )));
+    }
+    if args.change.dry_run == DryRun::None {
+        used(context, &cluster, &found).await?;
     }
     let by_list = args.targets.all || args.targets.selector.is_some();
     if by_list
@@ -70,6 +75,34 @@ pub(crate) async fn run(context: &Context, args: &Delete) -> Result<()> {
     tally.end(&args.change)
 }
 
+/// Asks before a Database or Storage goes that backups use: their runs fail without it.
+async fn used(context: &Context, cluster: &Cluster, found: &[Object]) -> Result<()> {
+    for object in found {
+        if ![&DATABASE, &STORAGE].contains(&object.kind) {
+            continue;
+        }
+        let users = select::users(cluster, Some(object.namespace())).await;
+        if users.partial {
+            context
+                .ui
+                .warn("not every kind of backup may be read, so not all users are known");
+        }
+        let names = users.find(object);
+        if names.is_empty() {
+            continue;
+        }
+        let text = format!(
+            "This would delete {}, and {} can't run without it.",
+            object.full_name(),
+            names.join(", ")
+        );
+        if !context.ui.confirm(&text)? {
+            return Err(Error::usage("cancelled; nothing was changed"));
+        }
+    }
+    Ok(())
+}
+
 async fn one(context: &Context, cluster: &Cluster, args: &Delete, object: &Object) -> Result<bool> {
     let dry_run = args.change.dry_run;
     if args.delete_data && dry_run != DryRun::Client {
@@ -90,7 +123,8 @@ async fn one(context: &Context, cluster: &Cluster, args: &Delete, object: &Objec
         cluster.delete(object, dry_run == DryRun::Server).await?;
     }
     context.changed(object, "deleted", &args.change)?;
-    if args.change.output.is_none() && !args.delete_data {
+    let stores = *object.kind == STORAGE || !UNSCHEDULED.contains(&object.kind);
+    if args.change.output.is_none() && !args.delete_data && stores {
         context.ui.note(&format!(
             "What {} has stored stays where it is.",
             object.kind.short_name(&object.name())

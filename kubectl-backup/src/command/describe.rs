@@ -1,8 +1,9 @@
-//! `describe`: shows an object, a run or a Restore, with all that stands behind it.
+//! `describe`: shows an object of any kind or a run, with all that stands behind it.
 
 use crate::cli::Describe;
 use crate::context::Context;
 use crate::error::Result;
+use crate::kind::RESTORE;
 use crate::{description, select};
 
 /// Describes.
@@ -11,9 +12,13 @@ use crate::{description, select};
 /// The object itself can't be read; of the run nothing is known any more.
 pub(crate) async fn run(context: &Context, args: &Describe) -> Result<()> {
     let cluster = context.cluster().await?;
-    if let Some(name) = args.name.as_deref().and_then(select::restore_name) {
-        let object = select::restore(&cluster, name).await?;
-        let text = description::of_restore(context, &cluster, &object).await;
+    if let Some(target) = args.name.as_deref().and_then(select::unscheduled) {
+        let object = cluster.find(&target).await?;
+        let text = if *object.kind == RESTORE {
+            description::of_restore(context, &cluster, &object).await
+        } else {
+            description::of_endpoint(context, &cluster, &object).await
+        };
         return context.ui.out(&text);
     }
     let (object, run) = match &args.name {

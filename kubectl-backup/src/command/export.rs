@@ -3,6 +3,7 @@
 use crate::cli::{Export, StructuredOutput};
 use crate::context::Context;
 use crate::error::Result;
+use crate::kind::ALL;
 use crate::select;
 use crate::view::output::structured;
 use crate::view::written::as_written;
@@ -14,7 +15,7 @@ use crate::view::written::as_written;
 pub(crate) async fn run(context: &Context, args: &Export) -> Result<()> {
     let cluster = context.cluster().await?;
     let mut first = true;
-    for object in select::many(context, &cluster, &args.targets, "export", None).await? {
+    for object in select::many_in(context, &cluster, &args.targets, "export", None, &ALL).await? {
         let value = as_written(&object?);
         match args.output {
             StructuredOutput::Yaml if !first => context.ui.out("---\n")?,

@@ -9,13 +9,16 @@ use serde_json::json;
 use crate::build::needs::Needs;
 use crate::build::restore::{From, spec};
 use crate::cli::{DryRun, Restore};
-use crate::cluster::{Cluster, Object, duration, fresh_id};
+use crate::cluster::{Cluster, Object, Query, duration, fresh_id};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::RESTORE;
 use crate::ui::Mark;
 use crate::waiting::restore::{failure, wait_and_report, wait_for_restore};
 use crate::{presence, select};
+
+/// How long a check that failed stays.
+const CHECK_LIFETIME: chrono::Duration = chrono::Duration::hours(24);
 
 /// Restores.
 ///
@@ -127,7 +130,10 @@ async fn checked(
         dry_run: true,
         ..spec.clone()
     };
-    let check = object(cluster, &format!("{name}-check"), &dry)?;
+    sweep(context, cluster).await;
+    let mut check = object(cluster, &format!("{name}-check"), &dry)?;
+    let labels = check.object.metadata.labels.get_or_insert_default();
+    labels.insert(crds::labels::CHECK.to_owned(), "true".to_owned());
     let check = cluster
         .create(&check, crds::labels::PLUGIN_MANAGER, false)
         .await?;
@@ -151,6 +157,26 @@ async fn checked(
         context.ui.error(&error);
     }
     Ok(())
+}
+
+/// Removes checks that ended a day ago: until then a failed one stays, with its log.
+async fn sweep(context: &Context, cluster: &Cluster) {
+    let query = Query {
+        namespace: Some(cluster.namespace.clone()),
+        labels: Some(format!("{}=true", crds::labels::CHECK)),
+        chunk: 500,
+        ..Query::default()
+    };
+    let found = cluster.all_objects(&[&RESTORE], &query).await;
+    let before = context.now() - CHECK_LIFETIME;
+    for check in found.unwrap_or_default() {
+        let ended = check.restore_status().completion_time;
+        if ended.is_some_and(|at| crds::time::from_k8s(&at) < before)
+            && let Err(error) = cluster.delete(&check, false).await
+        {
+            context.ui.error(&error);
+        }
+    }
 }
 
 /// Whoever replaces something types what.

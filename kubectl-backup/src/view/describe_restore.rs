@@ -1,6 +1,7 @@
 //! `describe restore/NAME`: what goes where, how far it is, and what stands behind it.
 
 use chrono::{DateTime, Utc};
+use crds::parts::VolumeDestination;
 use crds::report::Reason;
 use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus};
 use crds::secret;
@@ -48,7 +49,7 @@ pub(crate) fn describe(inputs: &Inputs) -> String {
     let verdict = of_restore(status, inputs.created.unwrap_or(inputs.now), inputs.now);
     page.field("Status", &summary(inputs, &verdict));
     page.field("From", &from(spec));
-    page.field("To", &to(spec));
+    page.field("To", &target(spec));
     page.field("Dry run", if spec.dry_run { "yes" } else { "no" });
     page.field("Overwrite", if spec.overwrite { "yes" } else { "no" });
     if let Some(artefact) = &status.artefact {
@@ -104,49 +105,63 @@ fn summary(inputs: &Inputs, verdict: &Verdict) -> String {
     format!("{mark}{phase}{ago}{why}")
 }
 
-fn from(spec: &RestoreSpec) -> String {
+/// Where it comes from, and which artefact of that.
+pub(crate) fn source(spec: &RestoreSpec) -> (String, String) {
     let from = &spec.from;
     if let Some(name) = &from.name {
-        let which = from.run.as_ref().map(|run| format!("run {run}"));
+        let which = from.run.as_ref().map(|run| format!("run/{run}"));
         let which = which.or(from.at.as_ref().map(|at| format!("as of {at}")));
         let which = which.or_else(|| from.key.clone());
         let kind = crds::restore::kind_of(from).to_lowercase();
-        let mut text = format!(
-            "{kind}/{name}, {}",
-            or(&which.unwrap_or_default(), "its newest")
+        return (
+            format!("{kind}/{name}"),
+            or(&which.unwrap_or_default(), "newest"),
         );
-        for (what, name) in [("database", &from.database), ("storage", &from.storage)] {
-            if let Some(name) = name {
-                text.push_str(&format!(", {what} {name}"));
-            }
-        }
-        return text;
     }
     let Some(location) = &from.location else {
-        return "<none>".to_owned();
+        return ("<none>".to_owned(), "<none>".to_owned());
     };
     let which = location.key.clone();
     let which = which.or(location.at.as_ref().map(|at| format!("as of {at}")));
-    let place = match (&location.destination.s3, &location.destination.volume) {
-        (Some(s3), _) => format!("bucket {}", s3.bucket),
-        (_, Some(_)) => "a volume".to_owned(),
-        _ => "a location".to_owned(),
+    let to = &location.destination;
+    let place = match (&to.s3, &to.volume, &to.storage_ref) {
+        (Some(s3), ..) => format!("s3://{}", s3.bucket),
+        (_, Some(volume), _) => on_volume(volume),
+        (.., Some(storage)) => format!("storage/{}", storage.name),
+        _ => "<none>".to_owned(),
     };
-    format!("{place}, {}", or(&which.unwrap_or_default(), "the newest"))
+    (place, or(&which.unwrap_or_default(), "newest"))
 }
 
-fn to(spec: &RestoreSpec) -> String {
+fn from(spec: &RestoreSpec) -> String {
+    let (place, which) = source(spec);
+    let mut text = format!("{place}, {which}");
+    let from = &spec.from;
+    for (what, name) in [("database", &from.database), ("storage", &from.storage)] {
+        if let Some(name) = name {
+            text.push_str(&format!(", {what} {name}"));
+        }
+    }
+    text
+}
+
+fn on_volume(volume: &VolumeDestination) -> String {
+    let claim = volume.persistent_volume_claim.as_ref();
+    let place = claim.map_or_else(
+        || "a volume".to_owned(),
+        |c| format!("pvc/{}", c.claim_name),
+    );
+    match &volume.path {
+        Some(path) => format!("{place}/{}", path.trim_matches('/')),
+        None => place,
+    }
+}
+
+/// What it restores into.
+pub(crate) fn target(spec: &RestoreSpec) -> String {
     let to = &spec.to;
     if let Some(volume) = &to.volume {
-        let claim = volume.persistent_volume_claim.as_ref();
-        let mut text = claim.map_or_else(
-            || "a volume".to_owned(),
-            |claim| format!("volume claim {}", claim.claim_name),
-        );
-        if let Some(path) = &volume.path {
-            text.push_str(&format!(", directory {path}"));
-        }
-        return text;
+        return on_volume(volume);
     }
     let port = to.port.map(|port| format!(":{port}")).unwrap_or_default();
     let server = match (&to.host, &to.socket) {
@@ -155,7 +170,7 @@ fn to(spec: &RestoreSpec) -> String {
         (None, None) => "<none>".to_owned(),
     };
     match &to.database {
-        Some(database) => format!("{server}, database {database}"),
+        Some(database) => format!("{server}/{database}"),
         None => server,
     }
 }

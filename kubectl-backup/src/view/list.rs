@@ -186,45 +186,6 @@ fn status(row: &Row, suspended: bool, running: bool) -> &'static str {
     }
 }
 
-/// The table of another kind, as the server draws it, with titles without blanks.
-pub(crate) fn plain(table: &ServerTable, namespace: bool, wide: bool) -> Table {
-    let columns: Vec<(usize, String)> = table
-        .column_definitions
-        .iter()
-        .enumerate()
-        .filter(|(_, column)| wide || column.priority == 0)
-        .map(|(index, column)| (index, column.name.to_uppercase().replace(' ', "-")))
-        .collect();
-    let mut header: Vec<&str> = columns.iter().map(|(_, name)| name.as_str()).collect();
-    if namespace {
-        header.insert(0, "NAMESPACE");
-    }
-    let mut plain = Table::new(&header).whole(wide);
-    for row in &table.rows {
-        let mut cells = vec![];
-        if namespace {
-            let object = row.object.as_ref();
-            cells.push(
-                object
-                    .map(|o| o.metadata.namespace.clone())
-                    .unwrap_or_default(),
-            );
-        }
-        cells.extend(
-            columns
-                .iter()
-                .map(|(index, _)| match row.cells.get(*index) {
-                    None | Some(Value::Null) => "<none>".to_owned(),
-                    Some(Value::String(text)) if text.is_empty() => "<none>".to_owned(),
-                    Some(Value::String(text)) => text.clone(),
-                    Some(value) => value.to_string(),
-                }),
-        );
-        plain.push(cells);
-    }
-    plain
-}
-
 /// The name without its kind.
 fn bare(row: &Row) -> Option<&str> {
     row.name.split_once('/').map(|(_, name)| name)
@@ -373,7 +334,7 @@ fn cells(row: &Row, shape: Shape<'_>, now: DateTime<Utc>) -> Vec<String> {
 }
 
 /// The title of a label's column, as kubectl makes it: what stands behind the prefix.
-fn title(key: &str) -> String {
+pub(super) fn title(key: &str) -> String {
     let (_, name) = key.rsplit_once('/').unwrap_or(("", key));
     name.to_uppercase()
 }

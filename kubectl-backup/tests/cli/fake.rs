@@ -549,6 +549,14 @@ fn merge(target: &mut Value, patch: &Value) {
 
 fn wanted(object: &Value, namespace: Option<&str>, seen: &Seen) -> bool {
     let metadata = &object["metadata"];
+    // Kinds without a schedule are kept apart from the others.
+    let plural = seen.path.rsplit('/').next().unwrap_or_default();
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let own = format!("{}s", kind.to_lowercase());
+    let apart = |plural: &str| ["restores", "databases", "storages"].contains(&plural);
+    if own != plural && (apart(plural) || apart(&own)) {
+        return false;
+    }
     let by_name = seen
         .query
         .get("fieldSelector")

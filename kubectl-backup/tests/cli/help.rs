@@ -20,7 +20,7 @@ Commands:
   describe    Show one object with its runs, pods, events and one piece of advice [alias: show]
   run-now     Start a backup now [aliases: run, trigger]
   wait        Wait for a run and exit with its result
-  cancel      End a running backup
+  cancel      End a running backup, or a Restore
   verify      Read a stored artefact again and compare it with its manifest
   restore     Restore a stored dump into a server or onto a volume, after a check
   download    Bring a stored artefact here, through a short-lived pod

@@ -341,6 +341,12 @@ fn doctor_names_each_thing_and_its_remedy() {
     fix: ask for the ClusterRole backup-view or backup-edit in this namespace
 ⚠ rights: delete needs delete mysqlbackups
     fix: ask for the ClusterRole backup-view or backup-edit in this namespace
+⚠ rights: delete needs delete restores, does less without
+    fix: ask for the ClusterRole backup-view or backup-edit in this namespace
+⚠ rights: delete needs delete databases, does less without
+    fix: ask for the ClusterRole backup-view or backup-edit in this namespace
+⚠ rights: delete needs delete storages, does less without
+    fix: ask for the ClusterRole backup-view or backup-edit in this namespace
 ✖ mysqlbackup/full: full-1 failed: no space left (NoSpace)
     fix: kubectl backup describe mysqlbackup/full
 - mysqlbackup/shop: secret shop-db can't be looked up (no permission to get secrets)

@@ -227,7 +227,7 @@ fn names_that_are_not_there() {
     config.run(&["list", "shp", "--ignore-not-found"]).ok();
     config.run(&["list", "pod/x"]).fails(
         2,
-        "error: no type \"pod\"; the types are mysqlbackup, backup, cronbackup",
+        "error: no type \"pod\"; the types are mysqlbackup, backup, cronbackup, restore, database, storage",
     );
 }
 

@@ -28,6 +28,7 @@ mod schedule;
 mod startup;
 mod suspend;
 mod terminal;
+mod unscheduled;
 mod webhooks;
 
 use std::path::PathBuf;

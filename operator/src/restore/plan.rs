@@ -9,9 +9,11 @@ use chrono::{DateTime, Duration, Utc};
 use crds::bounds;
 use crds::condition;
 use crds::gobackup::destination;
+use crds::labels;
 use crds::names;
 use crds::plan::{Credential, Storage};
 use crds::report::clean;
+use crds::request::{Action as RequestAction, Request};
 use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus, from_archive, kind_of};
 use crds::run::{MAX_MESSAGE, Run, RunResult};
 use crds::time::{plus_seconds, to_k8s};
@@ -87,6 +89,10 @@ pub(crate) fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
     }
     plan.status.observed_generation = seen.object.generation;
     let is_final = seen.status.phase.is_some_and(RestorePhase::is_final);
+    if !is_final && let Some(request) = cancel_request(seen, now) {
+        cancel(seen, &mut plan, &request, now);
+        return plan;
+    }
     match (&seen.job, is_final) {
         (Named::Ours(job), true) => tidy(seen, &mut plan, job, now),
         (_, true) => {}
@@ -112,6 +118,41 @@ pub(crate) fn plan(seen: &Observed, now: DateTime<Utc>) -> Plan {
         (Named::Free, false) => start(seen, &mut plan, now),
     }
     plan
+}
+
+/// The request to end this Restore, where there is something to end: a Job whose outcome is there, or
+/// that is gone, has the word.
+fn cancel_request(seen: &Observed, now: DateTime<Utc>) -> Option<Request> {
+    let open = match &seen.job {
+        Named::Ours(job) => job.finished().is_none() && !job.deleting,
+        Named::Free | Named::Taken => seen.status.job_uid.is_none(),
+    };
+    let notes = seen.object.annotations.iter();
+    let asked = notes.filter(|(key, _)| key.starts_with(labels::REQUEST_PREFIX));
+    let mut asked = asked.filter_map(|(_, value)| Request::parse(value).ok());
+    asked.find(|r| open && r.action == RequestAction::Cancel && !r.is_expired(now))
+}
+
+/// Ends it as failed; its Job goes once that stands in status.
+fn cancel(seen: &Observed, plan: &mut Plan, request: &Request, now: DateTime<Utc>) {
+    let what = if let Named::Ours(job) = &seen.job {
+        let status = &mut plan.status;
+        status.job = Some(job.name.to_string());
+        status.job_uid = Some(job.uid.to_string());
+        status.start_time.get_or_insert(to_k8s(job.created));
+        "what it had loaded by then stays: look at the target before it is used"
+    } else {
+        "it had not started, and nothing was changed"
+    };
+    let mut message = "cancelled".to_owned();
+    if !request.by.is_empty() {
+        message.push_str(&format!(" by {}", request.by));
+    }
+    if !request.reason.is_empty() {
+        message.push_str(&format!(" ({})", request.reason));
+    }
+    message.push_str(&format!("; {what}"));
+    end(seen, plan, false, reason::CANCELLED, message, now);
 }
 
 /// After the end: a Job that still runs is ended, one that has finished is removed after a while.

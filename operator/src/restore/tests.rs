@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, Duration, Utc};
 use crds::report::Report;
+use crds::request::{Action, Request};
 use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus};
 use crds::run::{Run, RunResult, Trigger};
 use crds::time::{parse_rfc3339, rfc3339, to_k8s};
@@ -138,6 +139,59 @@ fn told(plan: &Plan) -> (Vec<String>, Option<RestorePhase>, String) {
 fn condition(plan: &Plan, type_: &str) -> String {
     let found = crds::condition::get(&plan.status.conditions, type_);
     found.map_or("none".to_owned(), |c| format!("{} {}", c.status, c.reason))
+}
+
+/// A request to end it ends it once, whether its Job is there or not; what is final stays.
+#[test]
+fn u12_a_cancelled_restore_fails_and_its_job_goes_after_that_is_known() {
+    use RestorePhase::{Failed, Succeeded};
+    let ask = |seen: &mut Observed, at: DateTime<Utc>| {
+        let mut request = Request::new(Action::Cancel, "7f3a", "alice", at);
+        request.reason = "wrong database".into();
+        let key = Request::annotation_key(&request.id);
+        seen.object
+            .annotations
+            .insert(key, request.annotation_value());
+    };
+    let mut waiting = seen(FROM_RUN);
+    ask(&mut waiting, now());
+    let found = plan(&waiting, now());
+    assert_eq!(
+        told(&found),
+        (
+            vec!["RestoreFailed".to_owned()],
+            Some(Failed),
+            "Cancelled".to_owned()
+        )
+    );
+    assert_eq!(
+        found.status.message,
+        "cancelled by alice (wrong database); it had not started, and nothing was changed"
+    );
+    let mut running = seen(FROM_RUN);
+    running.job = a_job(JobOutcome::Active);
+    ask(&mut running, now());
+    let found = plan(&running, now());
+    assert_eq!(found.status.phase, Some(Failed));
+    assert!(
+        found.status.message.contains("look at the target"),
+        "{}",
+        found.status.message
+    );
+    assert!(!told(&found).0.contains(&"delete true".to_owned()));
+    // Then the Job goes, and nothing is written twice.
+    running.status = found.status.clone();
+    let after = plan(&running, now());
+    assert_eq!(told(&after).0, ["delete true"]);
+    assert_eq!(after.status, running.status);
+    // One that is too old is not heard.
+    let mut late = seen(FROM_RUN);
+    ask(&mut late, now() - Duration::hours(1));
+    assert_eq!(told(&plan(&late, now())).0, ["create"]);
+    let mut done = seen(FROM_RUN);
+    done.status.phase = Some(Succeeded);
+    ask(&mut done, now());
+    assert_eq!(plan(&done, now()).status.phase, Some(Succeeded));
 }
 
 #[test]

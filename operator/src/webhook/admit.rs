@@ -236,8 +236,7 @@ pub fn answer(
             let by = request.user_info.username.as_deref().unwrap_or_default();
             let patch = match rules {
                 Rules::MysqlBackup => defaults::patch(object, old, by, now),
-                Rules::Backup => defaults::signed(object, old, by),
-                Rules::Restore => vec![],
+                Rules::Backup | Rules::Restore => defaults::signed(object, old, by),
             };
             if patch.is_empty() && rules != Rules::MysqlBackup {
                 return response;

@@ -5,14 +5,14 @@ mod words;
 use std::time::Duration;
 
 use clap::{CommandFactory, FromArgMatches};
-use crds::restore::RestorePhase;
 
 use self::words::{FILES, NO_FILES, Wanted, answer, wanted};
 use crate::cli::{Cli, CompleteWords, Connection};
 use crate::cluster::{Cluster, Object, Query, contexts, duration};
 use crate::context::Context;
 use crate::error::Result;
-use crate::kind::{KINDS, RESTORE};
+use crate::kind::{KINDS, Kind, RESTORE, UNSCHEDULED};
+use crate::view::inventory::phase;
 
 /// A shell does not wait longer for names, unless `KUBECTL_BACKUP_COMPLETION_TIMEOUT` says so.
 const BUDGET: Duration = Duration::from_millis(900);
@@ -70,7 +70,7 @@ async fn candidates(
         Wanted::Files | Wanted::Nothing => vec![],
         Wanted::Namespaces
         | Wanted::Objects
-        | Wanted::ObjectsAndRestores
+        | Wanted::EveryObject
         | Wanted::Runs
         | Wanted::RunsAndRestores => {
             let Ok(cluster) = Cluster::connect(connection, env).await else {
@@ -79,11 +79,14 @@ async fn candidates(
             match wanted {
                 Wanted::Namespaces => plain(cluster.namespaces().await),
                 Wanted::Runs => objects(context, &cluster, true).await,
-                Wanted::RunsAndRestores | Wanted::ObjectsAndRestores => {
+                Wanted::RunsAndRestores | Wanted::EveryObject => {
                     let runs = wanted == Wanted::RunsAndRestores;
-                    let (mut found, restores) =
-                        tokio::join!(objects(context, &cluster, runs), restores(&cluster));
-                    found.extend(restores);
+                    let kinds: &[_] = if runs { &[&RESTORE] } else { &UNSCHEDULED };
+                    let (mut found, others) = tokio::join!(
+                        objects(context, &cluster, runs),
+                        unscheduled(&cluster, kinds)
+                    );
+                    found.extend(others);
                     found
                 }
                 _ => objects(context, &cluster, false).await,
@@ -92,22 +95,26 @@ async fn candidates(
     }
 }
 
-/// Restores, as `restore/NAME`.
-async fn restores(cluster: &Cluster) -> Vec<(String, String)> {
+/// What has no schedule, as TYPE/NAME.
+async fn unscheduled(cluster: &Cluster, kinds: &[&'static Kind]) -> Vec<(String, String)> {
     let query = Query {
         namespace: Some(cluster.namespace.clone()),
         chunk: 500,
         ..Query::default()
     };
-    let found = cluster.all_objects(&[&RESTORE], &query).await;
+    let found = cluster.readable_objects(kinds, &query).await;
     let named = |object: &Object| {
-        let phase = object
-            .restore_status()
-            .phase
-            .map_or("Pending", RestorePhase::as_str);
-        (RESTORE.short_name(&object.name()), phase.to_owned())
+        let about = match *object.kind == RESTORE {
+            true => phase(&object.restore_status()).to_owned(),
+            false => object.spec()["type"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+        };
+        (object.kind.short_name(&object.name()), about)
     };
-    found.unwrap_or_default().iter().map(named).collect()
+    let (found, _) = found.unwrap_or_default();
+    found.iter().map(named).collect()
 }
 
 /// Objects by name, or by TYPE/NAME where the name alone is not unique; runs if wanted.

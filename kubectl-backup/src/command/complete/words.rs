@@ -10,8 +10,8 @@ pub(crate) enum Wanted {
     Words(Vec<(String, String)>),
     /// Names of objects.
     Objects,
-    /// Names of objects, and of Restores.
-    ObjectsAndRestores,
+    /// Names of objects of every kind.
+    EveryObject,
     /// Names of objects and runs.
     Runs,
     /// Names of objects and runs, and of Restores.
@@ -79,13 +79,12 @@ pub(crate) fn wanted(root: &Command, words: &[String]) -> Wanted {
         return Wanted::Words(verbs);
     }
     match path.first() {
-        Some(&"logs" | &"wait") => Wanted::RunsAndRestores,
-        Some(&"cancel" | &"verify" | &"download" | &"restore") => Wanted::Runs,
-        Some(&"describe") => Wanted::ObjectsAndRestores,
-        Some(
-            &"list" | &"runs" | &"run-now" | &"suspend" | &"resume" | &"delete" | &"set"
-            | &"export" | &"health" | &"doctor",
-        ) => Wanted::Objects,
+        Some(&"logs" | &"wait" | &"cancel") => Wanted::RunsAndRestores,
+        Some(&"verify" | &"download" | &"restore") => Wanted::Runs,
+        Some(&"describe" | &"delete" | &"export" | &"list") => Wanted::EveryObject,
+        Some(&"runs" | &"run-now" | &"suspend" | &"resume" | &"set" | &"health" | &"doctor") => {
+            Wanted::Objects
+        }
         Some(&"import") => Wanted::Files,
         Some(&"schedule") if path.get(1) == Some(&"next") => Wanted::Objects,
         _ => Wanted::Nothing,
@@ -217,7 +216,7 @@ mod tests {
         assert_eq!(of(&["-n", "prod", "run", "--wait", ""]), Wanted::Objects);
         assert_eq!(of(&["logs", ""]), Wanted::RunsAndRestores);
         assert_eq!(of(&["cancel", ""]), Wanted::Runs);
-        assert_eq!(of(&["describe", ""]), Wanted::ObjectsAndRestores);
+        assert_eq!(of(&["describe", ""]), Wanted::EveryObject);
         assert_eq!(of(&["list", "-n", ""]), Wanted::Namespaces);
         assert_eq!(of(&["list", "--context", ""]), Wanted::Contexts);
         assert_eq!(

@@ -1,6 +1,7 @@
 //! `list`: what there is, how its last run went, when the next one comes.
 
 mod clusters;
+mod unscheduled;
 mod watch;
 
 use std::collections::HashSet;
@@ -13,9 +14,9 @@ use crate::cli::{Format, List, Output};
 use crate::cluster::{Cluster, Object, Query};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
-use crate::kind::{KINDS, Kind, RESTORE, Target};
+use crate::kind::{ALL, KINDS, Kind, Target, UNSCHEDULED};
 use crate::select::none_found;
-use crate::view::list::{Row, Shape, plain, rows, sort, table};
+use crate::view::list::{Row, Shape, rows, sort, table};
 use crate::view::{output, verdict};
 
 /// What the arguments name.
@@ -24,17 +25,24 @@ struct Wanted {
     names: Vec<Target>,
 }
 
+impl Wanted {
+    /// Something without a schedule is meant.
+    fn has_unscheduled(&self) -> bool {
+        let named = self.names.iter().filter_map(|target| target.kind);
+        let mut all = self.kinds.iter().copied().chain(named);
+        all.any(|kind| UNSCHEDULED.contains(&kind))
+    }
+}
+
 /// Lists.
 ///
 /// # Errors
 /// What the server refused; a named object that does not exist.
 pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
-    if let [word] = args.names.as_slice()
-        && crate::kind::is_restore(word)
-    {
-        return restores(context, args).await;
-    }
     let wanted = wanted(&args.names)?;
+    if wanted.has_unscheduled() {
+        return unscheduled::list(context, args, &wanted).await;
+    }
     if args.all_contexts || !args.contexts.is_empty() {
         return clusters::list(context, args, &wanted.kinds).await;
     }
@@ -68,46 +76,6 @@ pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
                 format,
                 args.headers.no_headers,
             )?)
-        }
-    }
-}
-
-/// Restores, as the server draws them: they have no schedule.
-async fn restores(context: &Context, args: &List) -> Result<()> {
-    let schedules = args.suspended || args.failed || args.running || args.stale;
-    if args.watch || schedules || args.sort_by.is_some() || !args.contexts.is_empty() {
-        return Err(Error::usage(
-            "restores have no schedule: list them without filters, order, contexts and -w",
-        ));
-    }
-    let cluster = context.cluster().await?;
-    let query = query(&cluster, args);
-    match &args.output {
-        Output::Table | Output::Wide => {
-            let Some(found) = cluster.table(&RESTORE, &query).await? else {
-                return Err(cluster.none_installed(&[&RESTORE]));
-            };
-            if found.rows.is_empty() {
-                context.ui.note("No restores found.");
-            }
-            let wide = args.output == Output::Wide;
-            let table = plain(&found, args.all_namespaces, wide);
-            context.ui.table(&table, args.headers.no_headers)
-        }
-        output => {
-            let objects = cluster.all_objects(&[&RESTORE], &query).await?;
-            let Output::Print(format) = output else {
-                let names: String = objects.iter().map(|o| o.full_name() + "\n").collect();
-                return context.ui.out(&names);
-            };
-            let items = objects
-                .iter()
-                .map(|o| o.to_value(args.show_managed_fields))
-                .collect();
-            let list = output::list(items);
-            context
-                .ui
-                .out(&output::formatted(&list, format, args.headers.no_headers)?)
         }
     }
 }
@@ -151,13 +119,13 @@ fn wanted(words: &[String]) -> Result<Wanted> {
     let (mut kinds, mut names) = (vec![], vec![]);
     for word in words {
         if word.contains('/') {
-            names.push(Target::parse(word)?);
-        } else if word.split(',').all(|part| Kind::find(part).is_some()) {
+            names.push(Target::parse_in(word, &ALL)?);
+        } else if word.split(',').all(|part| Kind::find(part, &ALL).is_some()) {
             for part in word.split(',') {
-                kinds.push(Target::kind_of(part)?);
+                kinds.push(Target::kind_in(part, &ALL)?);
             }
         } else {
-            names.push(Target::parse(word)?);
+            names.push(Target::parse_in(word, &ALL)?);
         }
     }
     // `list mysqlbackup shop`, as with kubectl get.
@@ -172,12 +140,14 @@ fn wanted(words: &[String]) -> Result<Wanted> {
     Ok(Wanted { kinds, names })
 }
 
+fn no_name_everywhere() -> Error {
+    Error::usage("a name can't be looked for in all namespaces; leave out -A")
+}
+
 /// Named objects: each is looked for, and what was found is shown.
 async fn named(context: &Context, cluster: &Cluster, args: &List, wanted: &Wanted) -> Result<()> {
     if args.all_namespaces {
-        return Err(Error::usage(
-            "a name can't be looked for in all namespaces; leave out -A",
-        ));
+        return Err(no_name_everywhere());
     }
     if args.watch {
         return Err(Error::usage(
@@ -338,5 +308,12 @@ mod tests {
         assert_eq!(as_get.names[0].kind.map(|k| k.kind), Some("MysqlBackup"));
         assert_eq!(words(&["shop", "backup/x"]).unwrap().names.len(), 2);
         assert!(words(&["pod/x"]).is_err());
+        assert!(!both.has_unscheduled());
+        for unscheduled in [&["storages"][..], &["restore/r"], &["db", "x"], &["rst,db"]] {
+            assert!(
+                words(unscheduled).unwrap().has_unscheduled(),
+                "{unscheduled:?}"
+            );
+        }
     }
 }
