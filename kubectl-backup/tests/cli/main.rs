@@ -21,6 +21,7 @@ mod judge;
 mod list;
 mod many;
 mod narrow;
+mod operator;
 mod restore;
 mod rights;
 mod run_now;
