@@ -66,6 +66,25 @@ fn an_expired_or_unreadable_request_is_refused_with_a_sentence() {
     );
 }
 
+/// An object that can't run answers too: what is asked is whether anybody acts on it.
+#[test]
+fn u6_an_echo_is_answered_whatever_the_object_and_one_answer_stays() {
+    let mut world = hourly();
+    world.seen.problems.push(crds::validate::Problem {
+        path: "spec.image".into(),
+        message: "wrong".into(),
+    });
+    for id in ["first", "second"] {
+        world.ask(Action::Echo, id, |_| {});
+        let (state, message) = request(&world, id);
+        assert_eq!(state, RequestState::Succeeded);
+        assert!(message.starts_with(HERE), "{message}");
+    }
+    let seen = &world.seen;
+    let counts = (seen.status.requests.len(), seen.object.annotations.len());
+    assert_eq!((counts, world.started.len()), ((1, 0), 0));
+}
+
 #[test]
 fn a_queued_request_waits_for_the_active_run() {
     let mut world = hourly().with(|s| s.concurrency = ConcurrencyPolicy::Forbid);
