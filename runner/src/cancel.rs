@@ -48,6 +48,7 @@ pub fn left_behind(action: Action, restore: bool, phase: &str, stored: &[&str]) 
 pub struct Cancel {
     state: Arc<AtomicU8>,
     groups: Arc<Mutex<Vec<Pid>>>,
+    stop: wire::Stop,
     idle: Option<Duration>,
 }
 
@@ -58,6 +59,11 @@ impl Cancel {
             idle,
             ..Self::default()
         }
+    }
+
+    /// Ends the waits of connections to databases.
+    pub fn stop(&self) -> wire::Stop {
+        self.stop.clone()
     }
 
     /// So long may a client be silent; `None` means without end.
@@ -74,7 +80,7 @@ impl Cancel {
         }
     }
 
-    /// Asks the run to end and sends SIGTERM to the groups of its children.
+    /// Asks the run to end, sends SIGTERM to the groups of its children, and ends what connections wait for.
     pub fn cancel(&self, cause: Cause) {
         let value = match cause {
             Cause::Timeout => 1,
@@ -83,6 +89,7 @@ impl Cancel {
         let _ = self
             .state
             .compare_exchange(0, value, Ordering::AcqRel, Ordering::Acquire);
+        self.stop.stop();
         self.signal(Signal::TERM);
     }
 

@@ -22,11 +22,11 @@ use std::time::{Duration, Instant};
 use common::backup::{Backup, storage};
 use common::fake_s3::{FakeS3, Fault, Moment};
 use common::s3::with_bucket;
-use common::{Finished, Runner};
+use common::{Finished, Runner, fixture};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// A dump client that needs no server and dumps something else each time.
+/// A dump client that dumps something else each time, whatever the server holds.
 const CLIENT: &str = r#"#!/bin/sh
 case "$*" in
 *--version*) echo "mariadb-dump from 10.11.6-MariaDB, client 10.19 for debian-linux-gnu (x86_64)"; exit;;
@@ -54,7 +54,6 @@ fn pod(run: &str, uid: &str) -> Runner {
     let client = bin.join("mariadb-dump");
     std::fs::write(&client, CLIENT).unwrap();
     std::fs::set_permissions(&client, std::fs::Permissions::from_mode(0o755)).unwrap();
-    // No SQL client: the stand-in is asked alone.
     for tool in ["sh", "cat", "head", "base64"] {
         let found = ["/bin", "/usr/bin"].map(|d| Path::new(d).join(tool));
         let real = found.iter().find(|p| p.exists()).unwrap();
@@ -63,7 +62,7 @@ fn pod(run: &str, uid: &str) -> Runner {
     runner
         .set("PATH", bin.display().to_string())
         .set("HOST", "127.0.0.1")
-        .set("PORT", "3306")
+        .set("PORT", fixture().port.to_string())
         .set("USERNAME", "full")
         .set("PASSWORD", "S3cr3t-marker")
         .set("DATABASES", "d")

@@ -247,6 +247,33 @@ fn a_ca_is_checked_by_each_client() {
 }
 
 #[test]
+fn certificates_as_the_manuals_make_them_are_believed() {
+    let db = mysql(&strings(&options("plain")));
+    db.sql(USERS);
+    db.sql("create database d");
+    let text = std::process::Command::new("openssl")
+        .args(["x509", "-noout", "-text", "-in"])
+        .arg(certificates().path("plain.pem"))
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&text.stdout).contains("Version: 1 (0x0)"));
+    let source = |mode: &str, ca: &str, host: &str| {
+        let mut source = tls(mode, Some(ca));
+        source["host"] = json!(host);
+        typed(&db, mysql_directory(), source)
+    };
+    for mode in ["VerifyCA", "VerifyIdentity"] {
+        source(mode, "ca.pem", "localhost").run().assert_good();
+        source(mode, "other-ca.pem", "localhost")
+            .run()
+            .assert_failed(3, "TlsFailed", &["caSecretKeyRef"]);
+    }
+    source("VerifyIdentity", "ca.pem", "127.0.0.1")
+        .run()
+        .assert_failed(3, "TlsFailed", &["caSecretKeyRef"]);
+}
+
+#[test]
 fn a_server_without_tls_is_taken_as_the_mode_says() {
     let db = mysql(&["--tls-version="]);
     db.sql(USERS);

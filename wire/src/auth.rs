@@ -20,10 +20,21 @@ pub(crate) enum Plugin {
     Ed25519,
     /// MariaDB's Ed25519, keys by PBKDF2.
     Parsec,
+    /// SHA-256 without a memory: the password, or it under the server's key.
+    Sha256,
+    /// The password as it is, for a directory or PAM behind the server.
+    Clear,
 }
 
 impl Plugin {
-    const ALL: [Self; 4] = [Self::Native, Self::CachingSha2, Self::Ed25519, Self::Parsec];
+    const ALL: [Self; 6] = [
+        Self::Native,
+        Self::CachingSha2,
+        Self::Ed25519,
+        Self::Parsec,
+        Self::Sha256,
+        Self::Clear,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -31,6 +42,8 @@ impl Plugin {
             Self::CachingSha2 => "caching_sha2_password",
             Self::Ed25519 => "client_ed25519",
             Self::Parsec => "parsec",
+            Self::Sha256 => "sha256_password",
+            Self::Clear => "mysql_clear_password",
         }
     }
 
@@ -41,8 +54,13 @@ impl Plugin {
             .ok_or_else(|| Error::Plugin(name.chars().take(64).collect()))
     }
 
-    /// What is sent first, for this scramble of the server's.
-    pub(crate) fn begin(self, password: &[u8], scramble: &[u8]) -> Result<Vec<u8>, Error> {
+    /// What is sent first, for this scramble of the server's. Nobody on a `secure` way can read it.
+    pub(crate) fn begin(
+        self,
+        password: &[u8],
+        scramble: &[u8],
+        secure: bool,
+    ) -> Result<Vec<u8>, Error> {
         match self {
             Self::Native | Self::CachingSha2 if password.is_empty() => Ok(Vec::new()),
             Self::Native => Ok(native(password, scramble_of::<20>(scramble)?).to_vec()),
@@ -50,8 +68,21 @@ impl Plugin {
             Self::Ed25519 => Ok(ed25519(password, scramble_of::<32>(scramble)?).to_vec()),
             // The salt is asked for by sending nothing.
             Self::Parsec => Ok(Vec::new()),
+            // The server's key is asked for.
+            Self::Sha256 if !secure && !password.is_empty() => Ok(vec![1]),
+            Self::Sha256 | Self::Clear => plain(password, secure),
         }
     }
+}
+
+/// The password as it is, where nobody can read it.
+pub(crate) fn plain(password: &[u8], secure: bool) -> Result<Vec<u8>, Error> {
+    if !secure {
+        return Err(Error::PasswordKept(
+            "the user's authentication plugin wants it as it is, and the connection has no TLS",
+        ));
+    }
+    Ok([password, &[0]].concat())
 }
 
 /// The first bytes of what a server wants scrambled.
@@ -174,11 +205,26 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_password_goes_as_it_is_only_where_nobody_reads_it() {
+        let refused = Plugin::Clear.begin(b"secret", b"", false).unwrap_err();
+        assert!(matches!(refused, Error::PasswordKept(_)), "{refused}");
+        assert_eq!(
+            Plugin::Clear.begin(b"secret", b"", true).unwrap(),
+            b"secret\0"
+        );
+        assert_eq!(
+            Plugin::Sha256.begin(b"secret", b"", true).unwrap(),
+            b"secret\0"
+        );
+        assert_eq!(Plugin::Sha256.begin(b"secret", b"", false).unwrap(), [1]);
+    }
+
     /// Without a password nothing is scrambled; the servers take anything else for a wrong one.
     #[test]
     fn no_password_is_no_answer() {
         for plugin in [Plugin::Native, Plugin::CachingSha2] {
-            assert_eq!(plugin.begin(b"", &[0; 20]).unwrap(), b"");
+            assert_eq!(plugin.begin(b"", &[0; 20], false).unwrap(), b"");
         }
     }
 }

@@ -31,7 +31,15 @@ impl std::error::Error for ServerError {}
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nobody listens at the address, or its name is not known.
+    /// The host's name is not known.
+    #[error("host {host:?} can't be resolved: {cause}")]
+    UnknownHost {
+        /// The name.
+        host: String,
+        /// Why.
+        cause: io::Error,
+    },
+    /// Nobody listens at the address.
     #[error("can't connect to {address}: {cause}")]
     Unreachable {
         /// Host and port, or the socket.

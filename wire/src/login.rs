@@ -58,11 +58,11 @@ pub(crate) fn login(packets: &mut Packets, settings: &Settings) -> Result<Greeti
     // What is longer than 20 bytes is asked for by a switch.
     let (plugin, answer) = match plugin {
         Plugin::Native | Plugin::CachingSha2 => {
-            (plugin, plugin.begin(password, &greeting.scramble)?)
+            (plugin, plugin.begin(password, &greeting.scramble, false)?)
         }
         _ => (
             Plugin::Native,
-            Plugin::Native.begin(password, &greeting.scramble)?,
+            Plugin::Native.begin(password, &greeting.scramble, false)?,
         ),
     };
     packets.write(&response(capabilities, settings, plugin, &answer))?;
@@ -129,24 +129,25 @@ fn authenticate(
             0xfe => {
                 plugin = Plugin::of(&String::from_utf8_lossy(fields.text()?))?;
                 scramble = fields.0.strip_suffix(&[0]).unwrap_or(fields.0).to_vec();
-                key_asked = false;
+                key_asked = plugin == Plugin::Sha256;
                 // A scramble of Ed25519 may itself end with a zero byte.
                 if fields.0.len() == 32 {
                     scramble = fields.0.to_vec();
                 }
-                packets.write(&plugin.begin(password, &scramble)?)?;
+                let secure = packets.stream.secure;
+                packets.write(&plugin.begin(password, &scramble, secure)?)?;
             }
             0x01 => match (plugin, fields.0) {
                 // The password is known by heart; OK follows.
                 (Plugin::CachingSha2, [3]) => {}
                 (Plugin::CachingSha2, [4]) if packets.stream.secure => {
-                    packets.write(&[password, &[0]].concat())?;
+                    packets.write(&auth::plain(password, true)?)?;
                 }
                 (Plugin::CachingSha2, [4]) => {
                     key_asked = true;
                     packets.write(&[2])?;
                 }
-                (Plugin::CachingSha2, pem) if key_asked => {
+                (Plugin::CachingSha2 | Plugin::Sha256, pem) if key_asked => {
                     key_asked = false;
                     let sealed = auth::sealed(password, auth::scramble_of(&scramble)?, pem)?;
                     packets.write(&sealed)?;

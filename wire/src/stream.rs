@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -85,7 +85,12 @@ impl Stream {
         };
         let (inner, secure): (Box<dyn Duplex>, bool) = match address {
             Address::Tcp(host, port) => {
-                let stream = tcp(host, *port, limits.connect).map_err(unreachable)?;
+                let addresses = (host.as_str(), *port).to_socket_addrs();
+                let addresses = addresses.map_err(|cause| Error::UnknownHost {
+                    host: host.clone(),
+                    cause,
+                })?;
+                let stream = tcp(addresses, limits.connect).map_err(unreachable)?;
                 (Box::new(stream), false)
             }
             Address::Socket(path) => {
@@ -211,9 +216,10 @@ fn waited(begun: Instant, idle: Option<Duration>, stop: &Stop) -> Result<(), Err
     }
 }
 
-fn tcp(host: &str, port: u16, limit: Duration) -> io::Result<TcpStream> {
+/// The first that answers.
+fn tcp(addresses: impl Iterator<Item = SocketAddr>, limit: Duration) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in (host, port).to_socket_addrs()? {
+    for address in addresses {
         match TcpStream::connect_timeout(&address, limit) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;

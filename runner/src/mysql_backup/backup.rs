@@ -60,7 +60,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
         })
     };
     let mut upload = store.begin(&key)?;
-    if let Some(estimate) = connected.server().and_then(|s| s.estimate) {
+    if let Some(estimate) = connected.server().estimate {
         upload.expect(expected(estimate, settings.compression.type_));
     }
     let (raw, stored) = dump(context, source, &connected, upload.as_mut())?;
@@ -295,21 +295,20 @@ struct Connected {
 }
 
 impl Connected {
-    fn server(&self) -> Option<&Server> {
-        self.connection.server.as_ref()
+    fn server(&self) -> &Server {
+        &self.connection.server
     }
 }
 
 fn connect(context: &Context, source: &Source) -> Result<Connected, Failure> {
     let connection = connect::connect(context, source)?;
     let client = connection.dump()?.clone();
-    let plan = source::plan(&client, connection.server.as_ref(), source)?;
+    let plan = source::plan(&client, &connection.server, source)?;
     for warning in &plan.warnings {
         context.reporter.warn(warning);
     }
-    if let Some(server) = &connection.server {
-        context.reporter.expect(server.estimate.unwrap_or(0));
-    }
+    let estimate = connection.server.estimate;
+    context.reporter.expect(estimate.unwrap_or(0));
     let options = connection.options(context, source, client.flavour)?;
     let mut args = vec![options.argument()];
     args.extend(plan.args.iter().cloned());
@@ -328,7 +327,7 @@ fn connect(context: &Context, source: &Source) -> Result<Connected, Failure> {
 /// The server refuses, or there is nothing to dump.
 pub fn probe(context: &Context, source: &Source) -> Result<usize, Failure> {
     let connected = connect(context, source)?;
-    Ok(connected.server().map_or(0, |s| s.databases.len()))
+    Ok(connected.server().databases.len())
 }
 
 fn dump(
@@ -370,7 +369,7 @@ fn dump(
         tables: &[],
     };
     source::check(&name, raw.bytes, &raw.seen, &asked, |tables| {
-        connected.connection.still_there(context, source, tables)
+        source::still_there(source, tables, context)
     })?;
     for remark in remarks(&name, &ended) {
         context.reporter.warn(&remark);
@@ -404,7 +403,7 @@ fn describe(
     let settings = &context.settings;
     let identity = &settings.identity;
     let server = connected.server();
-    let version = server.map_or("", |s| s.variable("version")).to_owned();
+    let version = server.variable("version").to_owned();
     Manifest {
         schema: manifest::SCHEMA.to_owned(),
         runner_version: crds::VERSION.to_owned(),
@@ -434,7 +433,7 @@ fn describe(
         } else {
             version
         },
-        server_identity: server.map(Server::identity).unwrap_or_default(),
+        server_identity: server.identity(),
         client: connected.client.version.clone(),
         arguments: connected.plan.args.clone(),
         partial: connected.plan.partial.clone(),

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use rustls_platform_verifier::BuilderVerifierExt;
 use secrecy::{ExposeSecret, SecretString};
 use suppaftp::list::ListParser;
 use suppaftp::types::FileType;
@@ -19,7 +18,7 @@ use suppaftp::{
 use crate::failure::Failure;
 use crate::store::files::FileServer;
 use crate::store::{Attempt, Dated, Entry, key_in, temporary};
-use crate::trust::Lenient;
+use crate::trust::{Verify, client_config};
 
 /// Connecting takes no longer.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -539,33 +538,18 @@ impl Read for Reader {
 }
 
 fn tls(no_check: bool) -> Result<Arc<rustls::ClientConfig>, Failure> {
-    let failed = |e: &dyn std::fmt::Display| {
+    // `no_check_certificate`: whoever answers is believed.
+    let verify = if no_check {
+        Verify::Nothing
+    } else {
+        Verify::Host
+    };
+    let failed = |e| {
         Failure::at(
             exit::FAILED,
             Reason::TlsFailed,
             format!("TLS can't be set up: {e}"),
         )
     };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|e| failed(&e))?;
-    let config = if no_check {
-        // `no_check_certificate`: whoever answers is believed.
-        let believing = Lenient {
-            inner: None,
-            names: false,
-            provider,
-        };
-        builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(believing))
-            .with_no_client_auth()
-    } else {
-        builder
-            .with_platform_verifier()
-            .map_err(|e| failed(&e))?
-            .with_no_client_auth()
-    };
-    Ok(Arc::new(config))
+    client_config(verify, None).map(Arc::new).map_err(failed)
 }

@@ -140,6 +140,11 @@ impl Certificates {
                 "x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -extfile san -out {name}.pem"
             ));
         }
+        // As in the manuals of MySQL and MariaDB: of version 1, named by its subject alone.
+        openssl("req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout plain.key -out plain.csr");
+        openssl(
+            "x509 -req -in plain.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -out plain.pem",
+        );
         // The server reads its key as a user of its own.
         run(Command::new("chmod").args(["-R", "a+rX"]).arg(dir.path()));
         Self { dir }

@@ -6,7 +6,7 @@ use crate::database::contents::Contents;
 use crate::database::dump::DumpJob;
 use crate::database::mysql::connect;
 use crate::database::mysql::dump_reader::DumpReader;
-use crate::database::mysql::source::{self, Asked, Server};
+use crate::database::mysql::source::{self, Asked};
 use crate::database::remarks::remarks;
 use crate::database::spool::{Member, spool};
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     let (source, context) = (source(job)?, job.context);
     let connection = connect::connect(context, &source)?;
     context.reporter.phase("Dumping");
-    let server = connection.server.as_ref();
+    let server = &connection.server;
     let client = connection.dump()?.clone();
     let plan = source::plan(&client, server, &source)?;
     let warn = |text: &str| {
@@ -50,7 +50,7 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
         tables: &job.database.tables,
     };
     source::check(&client.name(), spooled.bytes, &summary, &asked, |tables| {
-        connection.still_there(context, &source, tables)
+        source::still_there(&source, tables, context)
     })?;
     for remark in remarks(&client.name(), &ended) {
         warn(&remark);
@@ -68,7 +68,7 @@ pub(crate) fn dump(job: &DumpJob<'_>) -> Result<Vec<Member>, Failure> {
     };
     Ok(vec![
         member
-            .with_server(server.map(Server::identity))
+            .with_server(Some(server.identity()))
             .with_holds(holds.recorded()),
     ])
 }

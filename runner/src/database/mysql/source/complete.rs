@@ -17,7 +17,7 @@ pub struct Asked<'a> {
     /// How it was planned.
     pub plan: &'a DumpPlan,
     /// What the server said before.
-    pub server: Option<&'a Server>,
+    pub server: &'a Server,
     /// The one database of a dump that names none.
     pub bare: Option<&'a str>,
     /// Single tables of it, where not all are wanted.
@@ -83,7 +83,7 @@ pub fn check(
 /// Tables that were there and are not in the dump.
 fn missing(summary: &Summary, asked: &Asked<'_>) -> Vec<(String, String)> {
     let given = Arguments::new(&asked.source.extra_args);
-    let Some(tables) = asked.server.and_then(|s| s.tables.as_ref()) else {
+    let Some(tables) = &asked.server.tables else {
         return vec![];
     };
     if given.says("no-create-info") == Some(true) {
@@ -161,7 +161,7 @@ mod tests {
         let asked = Asked {
             source,
             plan: &plan,
-            server: Some(&server),
+            server: &server,
             bare: None,
             tables: &[],
         };

@@ -6,12 +6,17 @@ use crate::settings::Source;
 use crate::stall;
 use crds::report::{Reason, exit};
 
-/// The failure of a client that did not end well.
-pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
-    let place = match &source.socket {
+/// Where the server of `source` is.
+fn place(source: &Source) -> String {
+    match &source.socket {
         Some(socket) => format!("socket {socket}"),
         None => format!("{}:{}", source.host, source.port),
-    };
+    }
+}
+
+/// The failure of a client that did not end well.
+pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
+    let place = place(source);
     if let Some(limit) = ended.stalled {
         return stall::explain(client, &place, limit);
     }
@@ -24,8 +29,74 @@ pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
     let Some(said) = said else {
         return silent(client, ended);
     };
+    let (reason, remedy) = match meaning(number(said), said, &place, source) {
+        Some(known) => known,
+        None if said.contains("unknown option") || said.contains("unknown variable") => (
+            Reason::UnknownOption,
+            format!(
+                "{client} does not know an argument: correct MYSQLDUMP_ARGS or spec.source.extraArgs"
+            ),
+        ),
+        None => (Reason::ClientFailed, "the client failed".to_owned()),
+    };
+    Failure::at(
+        exit::SOURCE,
+        reason,
+        format!(
+            "{remedy}; {client} ended with {} and said: {said}",
+            ended.status_text()
+        ),
+    )
+}
+
+/// The failure of a connection of our own. What the server said is scrubbed by who shows it.
+pub(super) fn of_session(e: &wire::Error, source: &Source) -> Failure {
+    let place = place(source);
+    // The numbers of clients for what they meet themselves.
+    let number = match e {
+        wire::Error::Server(said) => Some(said.number.into()),
+        wire::Error::UnknownHost { .. } => Some(2005),
+        wire::Error::Unreachable { .. } => Some(2003),
+        wire::Error::Lost(_) | wire::Error::Stopped => Some(2013),
+        wire::Error::TooLarge { .. } => Some(2020),
+        wire::Error::Tls(_) => Some(2026),
+        wire::Error::Plugin(_) | wire::Error::PasswordKept(_) => Some(2059),
+        _ => None,
+    };
+    let said = e.to_string();
+    let (reason, remedy) = match (e, meaning(number, &said, &place, source)) {
+        (wire::Error::Stalled(limit), _) => {
+            return stall::explain("the connection", &place, *limit);
+        }
+        (wire::Error::NoTls, _) => (
+            Reason::TlsFailed,
+            format!(
+                "spec.source.tls.mode is {:?}: set TLS up on the server, or lower the mode",
+                source.tls
+            ),
+        ),
+        (_, Some(known)) => known,
+        (wire::Error::Malformed(_), _) => (
+            Reason::ConnectionRefused,
+            format!("what answers at {place} is no MySQL or MariaDB server: check HOST and PORT"),
+        ),
+        _ => (
+            Reason::ServerRefused,
+            format!("the server at {place} refuses what it is asked before a dump"),
+        ),
+    };
+    Failure::at(exit::SOURCE, reason, format!("{remedy}; {said}"))
+}
+
+/// What an error number means, and what helps. `said` are the words around it.
+fn meaning(
+    number: Option<u32>,
+    said: &str,
+    place: &str,
+    source: &Source,
+) -> Option<(Reason, String)> {
     let user = &source.username;
-    let (reason, remedy): (Reason, String) = match number(said) {
+    Some(match number {
         Some(1045 | 1698) => (
             Reason::AccessDenied,
             format!(
@@ -56,7 +127,7 @@ pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
             Reason::UnknownHost,
             format!("host {:?} can't be resolved: correct HOST or spec.source.host (name.namespace.svc for a Service)", source.host),
         ),
-        Some(2002 | 2003) => refused(said, &place),
+        Some(2002 | 2003) => refused(said, place),
         Some(2006 | 2012 | 2013 | 2055 | 1158..=1161) if is_handshake(said) => (
             Reason::ConnectionLost,
             format!("the connection to {place} was cut before the login: look whether a proxy, a NetworkPolicy or a mesh closes it, and whether the server starts, refuses this host or has reached max_connections"),
@@ -79,7 +150,7 @@ pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
         ),
         Some(2059 | 2061 | 1251 | 1524) => (
             Reason::AuthPluginMissing,
-            "the client lacks the user's authentication plugin: use an image whose client has it, or another plugin for the user".to_owned(),
+            "the user's authentication plugin is not known here: use an image whose client has it, or another plugin for the user".to_owned(),
         ),
         Some(1205 | 1213) => (
             Reason::LockWait,
@@ -114,24 +185,12 @@ pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
             Reason::NoSpace,
             "the server or client has no disk space left (errno 28): free some".to_owned(),
         ),
-        _ if said.contains("unknown option") || said.contains("unknown variable") => (
-            Reason::UnknownOption,
-            format!("{client} does not know an argument: correct MYSQLDUMP_ARGS or spec.source.extraArgs"),
-        ),
         _ if said.contains("insufficient privileges") => (
             Reason::MissingPrivilege,
             format!("user {user:?} may not read the body of a routine: grant SELECT on mysql.proc (MariaDB, MySQL 5.7) or SHOW_ROUTINE (MySQL 8)"),
         ),
-        _ => (Reason::ClientFailed, "the client failed".to_owned()),
-    };
-    Failure::at(
-        exit::SOURCE,
-        reason,
-        format!(
-            "{remedy}; {client} ended with {} and said: {said}",
-            ended.status_text()
-        ),
-    )
+        _ => return None,
+    })
 }
 
 /// The connection is gone or never was, by the client's error number: what was asked has no answer.

@@ -21,15 +21,11 @@ pub struct DumpPlan {
     pub databases: Vec<String>,
 }
 
-/// Plans the dump. `server` is `None` where there is no SQL client to ask it.
+/// Plans the dump.
 ///
 /// # Errors
 /// There is nothing to dump.
-pub fn plan(
-    client: &Client,
-    server: Option<&Server>,
-    source: &Source,
-) -> Result<DumpPlan, Failure> {
+pub fn plan(client: &Client, server: &Server, source: &Source) -> Result<DumpPlan, Failure> {
     let mut plan = DumpPlan::default();
     let given = Arguments::new(&source.extra_args);
     if given.says("quote-names") == Some(false) {
@@ -54,13 +50,11 @@ pub fn plan(
     programs(server, source, &given, &mut plan);
     flavour(client, server, &given, &mut plan);
     position(client, server, source, &given, &mut plan);
-    if let Some(server) = server {
-        restorable(client, server)?;
-        limit(client, server, source, &given, &mut plan)?;
-        cautions(client, server, source, &mut plan);
-        history(client, server, &given, &mut plan);
-        unmatched(server, source, &mut plan);
-    }
+    restorable(client, server)?;
+    limit(client, server, source, &given, &mut plan)?;
+    cautions(client, server, source, &mut plan);
+    history(client, server, &given, &mut plan);
+    unmatched(server, source, &mut plan);
     for (database, table) in &source.exclude_tables {
         plan.args.push(format!("--ignore-table={database}.{table}"));
     }
@@ -109,9 +103,7 @@ fn character_set(given: &Arguments, plan: &mut DumpPlan) {
 
 /// Routines and events, unless the user may not read them: then the dump would fail. What is not
 /// even listed for the user is missing without a word of the client's.
-fn programs(server: Option<&Server>, source: &Source, given: &Arguments, plan: &mut DumpPlan) {
-    let none = Server::default();
-    let server = server.unwrap_or(&none);
+fn programs(server: &Server, source: &Source, given: &Arguments, plan: &mut DumpPlan) {
     let user = &source.username;
     if given.says("routines").is_none() {
         if server.hidden_routines.is_empty() {
@@ -148,8 +140,8 @@ fn programs(server: Option<&Server>, source: &Source, given: &Arguments, plan: &
 }
 
 /// Options only one flavour or version knows.
-fn flavour(client: &Client, server: Option<&Server>, given: &Arguments, plan: &mut DumpPlan) {
-    let old = server.is_some_and(|s| s.flavour() == Flavour::MariaDb || s.version().0 < 8);
+fn flavour(client: &Client, server: &Server, given: &Arguments, plan: &mut DumpPlan) {
+    let old = server.flavour() == Flavour::MariaDb || server.version().0 < 8;
     if client.knows("column-statistics") && old && given.says("column-statistics").is_none() {
         plan.args.push("--column-statistics=0".to_owned());
     }
@@ -163,14 +155,14 @@ fn flavour(client: &Client, server: Option<&Server>, given: &Arguments, plan: &m
 /// Records the position as a comment where the server keeps a binlog and client and grants allow.
 fn position(
     client: &Client,
-    server: Option<&Server>,
+    server: &Server,
     source: &Source,
     given: &Arguments,
     plan: &mut DumpPlan,
 ) {
-    let Some(server) = server.filter(|s| s.variable("log_bin").eq_ignore_ascii_case("ON")) else {
+    if !server.variable("log_bin").eq_ignore_ascii_case("ON") {
         return;
-    };
+    }
     if given.says("master-data").is_some() || given.says("source-data").is_some() {
         return;
     }
@@ -347,17 +339,10 @@ fn cautions(client: &Client, server: &Server, source: &Source, plan: &mut DumpPl
     }
 }
 
-fn databases(server: Option<&Server>, source: &Source, plan: &mut DumpPlan) -> Result<(), Failure> {
-    let names = match (&source.databases, server) {
-        (Databases::Listed(names), _) => names.clone(),
-        (Databases::All, Some(server)) => server.databases.clone(),
-        (Databases::All, None) => {
-            plan.warnings.push(
-                "no SQL client (mariadb, mysql) to ask the server: all databases are dumped, the server's own included".to_owned(),
-            );
-            plan.args.push("--all-databases".to_owned());
-            return Ok(());
-        }
+fn databases(server: &Server, source: &Source, plan: &mut DumpPlan) -> Result<(), Failure> {
+    let names = match &source.databases {
+        Databases::Listed(names) => names.clone(),
+        Databases::All => server.databases.clone(),
     };
     if names.is_empty() {
         return Err(Failure::new(
@@ -429,10 +414,7 @@ mod tests {
     }
 
     fn args(client: &Client, server: &Server, extra: &str) -> String {
-        plan(client, Some(server), &source(extra))
-            .unwrap()
-            .args
-            .join(" ")
+        plan(client, server, &source(extra)).unwrap().args.join(" ")
     }
 
     #[test]
@@ -465,7 +447,7 @@ mod tests {
         poor.grants = grants("SELECT, TRIGGER");
         poor.hidden_events = Names::of(vec!["shop".into()]);
         poor.hidden_routines = Names::of(vec!["shop.p".into()]);
-        let plan = plan(&mariadb(), Some(&poor), &source("")).unwrap();
+        let plan = plan(&mariadb(), &poor, &source("")).unwrap();
         let text = plan.args.join(" ");
         assert!(
             !text.contains("--events")
@@ -482,22 +464,20 @@ mod tests {
     fn a_dump_that_mysql_would_not_load_is_not_made() {
         let mut mysql_server = server("9.7.4");
         mysql_server.generated = Names::of(vec!["shop.t".into()]);
-        let failure = plan(&mariadb(), Some(&mysql_server), &source("")).unwrap_err();
+        let failure = plan(&mariadb(), &mysql_server, &source("")).unwrap_err();
         assert_eq!(
             (failure.exit_code, failure.reason.as_str()),
             (3, "ClientDoesNotFit")
         );
         assert!(failure.message.contains("shop.t") && failure.message.contains("mysqldump"));
-        assert!(plan(&mysql(), Some(&mysql_server), &source("")).is_ok());
+        assert!(plan(&mysql(), &mysql_server, &source("")).is_ok());
         let mut mariadb_server = server("11.8.9-MariaDB");
         mariadb_server.generated = Names::of(vec!["shop.t".into()]);
-        assert!(plan(&mariadb(), Some(&mariadb_server), &source("")).is_ok());
+        assert!(plan(&mariadb(), &mariadb_server, &source("")).is_ok());
     }
 
     fn warned(server: &Server, extra: &str) -> Vec<String> {
-        plan(&mariadb(), Some(server), &source(extra))
-            .unwrap()
-            .warnings
+        plan(&mariadb(), server, &source(extra)).unwrap().warnings
     }
 
     #[test]
@@ -568,7 +548,7 @@ mod tests {
     fn t5_an_argument_that_leaves_something_out_makes_the_dump_partial() {
         let found = plan(
             &mariadb(),
-            Some(&server("10.11.19-MariaDB")),
+            &server("10.11.19-MariaDB"),
             &source("--no-data -n"),
         )
         .unwrap();
@@ -613,16 +593,16 @@ mod tests {
             "--dump-history\n",
         );
         assert!(args(&client, &versioned, "").contains("--dump-history"));
-        let said = plan(&client, Some(&versioned), &source("--skip-dump-history")).unwrap();
+        let said = plan(&client, &versioned, &source("--skip-dump-history")).unwrap();
         assert!(said.warnings[0].contains("history"), "{said:?}");
         assert!(!args(&client, &server("10.11.19-MariaDB"), "").contains("history"));
         versioned.versioned_by_transaction = Names::of(vec!["shop.by_id".into()]);
-        let said = plan(&client, Some(&versioned), &source("")).unwrap();
+        let said = plan(&client, &versioned, &source("")).unwrap();
         assert!(!said.args.join(" ").contains("history"), "{said:?}");
         assert!(said.warnings[0].contains("shop.by_id"), "{said:?}");
         let mut limited = server("9.7.4");
         limited.row_limit = Some("100".into());
-        let failure = plan(&mysql(), Some(&limited), &source("")).unwrap_err();
+        let failure = plan(&mysql(), &limited, &source("")).unwrap_err();
         assert_eq!(
             (failure.exit_code, failure.reason.as_str()),
             (3, "RowsLimited")
@@ -644,7 +624,7 @@ mod tests {
             "--quote_names=0",
             "--disable-quote-names",
         ] {
-            let refused = plan(&mariadb(), Some(&server("10.11.19-MariaDB")), &source(text));
+            let refused = plan(&mariadb(), &server("10.11.19-MariaDB"), &source(text));
             assert_eq!(refused.unwrap_err().exit_code, 2, "{text}");
         }
     }
@@ -656,7 +636,7 @@ mod tests {
         looked.left_out = Names::of(vec!["shop.Log".into()]);
         let mut source = source("");
         source.exclude_tables = vec![("shop".into(), "log".into()), ("shop".into(), "lgo".into())];
-        let said = plan(&mariadb(), Some(&looked), &source).unwrap().warnings;
+        let said = plan(&mariadb(), &looked, &source).unwrap().warnings;
         assert!(said.len() == 1 && said[0].contains("shop.lgo"), "{said:?}");
     }
 
@@ -664,7 +644,7 @@ mod tests {
     fn nothing_to_dump_is_a_failure() {
         let mut empty = server("10.11.19-MariaDB");
         empty.databases.clear();
-        let failure = plan(&mariadb(), Some(&empty), &source("")).unwrap_err();
+        let failure = plan(&mariadb(), &empty, &source("")).unwrap_err();
         assert_eq!(
             (failure.exit_code, failure.reason.as_str()),
             (3, "NoDatabases")

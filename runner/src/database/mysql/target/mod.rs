@@ -117,11 +117,6 @@ impl<'a> Target<'a> {
     /// The server can't be reached or refuses.
     pub(crate) fn connect(context: &'a Context, source: &'a Source) -> Result<Self, Failure> {
         let connection = connect::connect(context, source).map_err(failures::of_target)?;
-        if connection.server.is_none() {
-            return Err(Failure::settings(
-                "the target can't be looked at without an SQL client",
-            ));
-        }
         let mut target = Self {
             context,
             source,
@@ -143,7 +138,7 @@ impl<'a> Target<'a> {
     }
 
     fn ask(&self, sql: &str) -> Result<String, Failure> {
-        let client = self.connection.sql()?;
+        let client = self.connection.sql(self.context)?;
         let file = self
             .connection
             .options(self.context, self.source, client.flavour)?;
@@ -183,13 +178,11 @@ impl<'a> Target<'a> {
 
     /// One of these privileges is granted on everything.
     fn may(&self, privileges: &[&str]) -> bool {
-        let server = self.connection.server.as_ref();
-        server.is_some_and(|server| server.may(privileges))
+        self.connection.server.may(privileges)
     }
 
     fn flavour(&self) -> Flavour {
-        let server = self.connection.server.as_ref();
-        server.map_or(Flavour::MariaDb, source::Server::flavour)
+        self.connection.server.flavour()
     }
 
     /// The target is another server and holds no table of these databases.
@@ -197,8 +190,7 @@ impl<'a> Target<'a> {
     /// # Errors
     /// It is or does.
     pub(crate) fn free(&self, plan: &Plan<'_>) -> Result<(), Failure> {
-        let server = self.connection.server.as_ref();
-        if server.is_some_and(|server| plan.server.is(&server.identity())) && !plan.renamed() {
+        if plan.server.is(&self.connection.server.identity()) && !plan.renamed() {
             return Err(Failure::occupied(
                 Reason::TargetIsSource,
                 &format!("{} is the server this dump came from", self.place()),
@@ -253,9 +245,7 @@ impl<'a> Target<'a> {
     }
 
     fn allowed(&self, plan: &Plan<'_>) -> Result<(), Failure> {
-        let Some(server) = &self.connection.server else {
-            return Ok(());
-        };
+        let server = &self.connection.server;
         let lower = server.variable("lower_case_table_names") != "0";
         for name in &plan.names {
             let known_as = if lower {
@@ -415,7 +405,7 @@ impl<'a> Target<'a> {
     /// The server refuses, or what is there then is not what the dump holds.
     pub(crate) fn load(&self, plan: &Plan<'_>, dump: &mut dyn Read) -> Result<(), Failure> {
         let context = self.context;
-        let client = self.connection.sql()?.clone();
+        let client = self.connection.sql(self.context)?.clone();
         let file = self
             .connection
             .options(context, self.source, client.flavour)?;

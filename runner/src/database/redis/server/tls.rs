@@ -5,15 +5,11 @@ use crds::report::Reason;
 use std::sync::Arc;
 
 use crds::parts::TlsMode;
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::ServerCertVerifier;
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::ClientConnection;
+use rustls::pki_types::ServerName;
 
 use crate::failure::Failure;
-use crate::trust::Lenient;
+use crate::trust::{Verify, client_config};
 
 /// A client's part of a connection; `None` where the mode asks for none.
 ///
@@ -24,29 +20,14 @@ pub(crate) fn client(
     authority: Option<&str>,
     host: &str,
 ) -> Result<Option<ClientConnection>, Failure> {
-    let names = match mode {
+    let verify = match mode {
         // A port of Redis speaks TLS or does not: nothing is negotiated.
         TlsMode::Disabled | TlsMode::Preferred => return Ok(None),
-        TlsMode::Required => None,
-        TlsMode::VerifyCA => Some(false),
-        TlsMode::VerifyIdentity => Some(true),
+        TlsMode::Required => Verify::Nothing,
+        TlsMode::VerifyCA => Verify::Issuer,
+        TlsMode::VerifyIdentity => Verify::Host,
     };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let inner = match names {
-        None => None,
-        Some(_) => Some(verifier(authority, &provider)?),
-    };
-    let lenient = Lenient {
-        inner,
-        names: names.unwrap_or(false),
-        provider: Arc::clone(&provider),
-    };
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|e| failed(&e))?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(lenient))
-        .with_no_client_auth();
+    let config = client_config(verify, authority).map_err(|e| failed(&e))?;
     let name = ServerName::try_from(host.to_owned()).map_err(|e| failed(&e))?;
     let connection = ClientConnection::new(Arc::new(config), name).map_err(|e| failed(&e))?;
     Ok(Some(connection))
@@ -57,22 +38,4 @@ fn failed(e: &dyn std::fmt::Display) -> Failure {
         Reason::TlsFailed,
         format!("TLS can't be set up ({e}): check spec.to.tls (--tls)"),
     )
-}
-
-fn verifier(
-    authority: Option<&str>,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, Failure> {
-    let Some(path) = authority else {
-        let verifier = rustls_platform_verifier::Verifier::new(Arc::clone(provider));
-        return Ok(Arc::new(verifier.map_err(|e| failed(&e))?));
-    };
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|e| failed(&e))? {
-        let certificate = certificate.map_err(|e| failed(&e))?;
-        roots.add(certificate).map_err(|e| failed(&e))?;
-    }
-    let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-    let verifier: Arc<dyn ServerCertVerifier> = built.build().map_err(|e| failed(&e))?;
-    Ok(verifier)
 }
