@@ -25,6 +25,9 @@ pub struct Header {
     pub offset: u64,
     /// SHA-256 of the whole by the manifest, hex.
     pub sha256: String,
+    /// What whoever takes it has to know: what was passed over, what failed, what nothing vouches for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// What came.

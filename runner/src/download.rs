@@ -133,7 +133,7 @@ async fn hold() -> Result<(), Failure> {
 /// Header, bytes, trailer.
 fn artefact(context: &Context, send: &Wanted, out: &mut impl Write) -> Result<(), Failure> {
     context.settings.check()?;
-    let (header, open) = match &context.settings.backup {
+    let (mut header, open) = match &context.settings.backup {
         // An empty line is no header, but shows that one is to come.
         Some(backup) => backup::fetch::download(context, backup, send, &mut || {
             out.write_all(b"\n")
@@ -148,6 +148,7 @@ fn artefact(context: &Context, send: &Wanted, out: &mut impl Write) -> Result<()
             send.offset, header.length, header.key
         )));
     }
+    header.warnings = context.reporter.snapshot().warnings;
     // Opened before the header is sent: a key that is wrong is told in its place.
     let reader = if send.head { None } else { Some(open()?) };
     line(out, &header)?;
@@ -190,6 +191,7 @@ fn header(manifest: &Manifest, send: &Wanted) -> Header {
         length,
         offset: send.offset,
         sha256: sha256.clone(),
+        warnings: vec![],
     }
 }
 

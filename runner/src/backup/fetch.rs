@@ -46,24 +46,33 @@ pub(crate) fn choose(
         context.reporter.warn(&e.message);
     }
     let mut meant = meant.into_iter();
-    let mut found = meant
-        .next()
-        .map(|m| m.artefact)
-        .ok_or_else(|| Failure::settings("there is no storage"))?;
-    if found.record.is_measured() {
-        context.reporter.warn(&format!(
-            "no record says what was stored as {}: that it is whole shows its format alone",
-            found.record.key
-        ));
-        let stored = checksum::measure(found::whole_reader(&found)?);
-        let stored = stored.map_err(|e| damaged(&found.record.key, e))?;
-        found.record.stored_bytes = stored.bytes;
-        found.record.stored_sha256 = stored.sha256;
-    }
-    Ok(found)
+    let found = meant.next().map(|m| m.artefact);
+    found.ok_or_else(|| Failure::settings("there is no storage"))
 }
 
-/// Reads which files are in an archive of which no record says it.
+/// Reads length and checksum of an archive of which no record says it, and warns of that.
+///
+/// # Errors
+/// It is gone, or can't be read.
+fn measure_stored(
+    context: &Context,
+    found: &mut Found,
+    beat: &mut dyn FnMut() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    if !found.record.is_measured() {
+        return Ok(());
+    }
+    let key = found.record.key.clone();
+    context.reporter.warn(&format!(
+        "no record says what was stored as {key}: that it is whole shows its format alone"
+    ));
+    let stored = measure(&mut found::whole_reader(found)?, &key, beat)?;
+    found.record.stored_bytes = stored.bytes;
+    found.record.stored_sha256 = stored.sha256;
+    Ok(())
+}
+
+/// Reads which files are in an archive of which no record says it, too.
 ///
 /// # Errors
 /// The key is missing or wrong, no library reads the codec, or the archive is gone or damaged.
@@ -72,6 +81,7 @@ pub(crate) fn measure_files(
     backup: &BackupSettings,
     found: &mut Found,
 ) -> Result<(), Failure> {
+    measure_stored(context, found, &mut || context.check())?;
     if !found.record.is_measured() {
         return Ok(());
     }
@@ -107,7 +117,8 @@ pub(crate) fn download<'a>(
     wanted: &Wanted,
     beat: &mut dyn FnMut() -> Result<(), Failure>,
 ) -> Result<(Header, Open<'a>), Failure> {
-    let found = choose(context, backup, &wanted.choice)?;
+    let mut found = choose(context, backup, &wanted.choice)?;
+    measure_stored(context, &mut found, beat)?;
     let record = &found.record;
     let name = record.key.rsplit('/').next().unwrap_or_default();
     let (name, whole) = match (wanted.raw, &wanted.expect) {
@@ -125,6 +136,7 @@ pub(crate) fn download<'a>(
         length: whole.bytes,
         offset: wanted.offset,
         sha256: whole.sha256,
+        warnings: vec![],
     };
     let raw = wanted.raw;
     let open: Open<'a> = Box::new(move || {

@@ -42,6 +42,9 @@ pub(crate) async fn fetch(
     source: &Source<'_>,
 ) -> Result<()> {
     let header = head(source).await?;
+    for warning in &header.warnings {
+        context.ui.warn(&crds::secret::mask(warning));
+    }
     let stdout = args.output_file.as_deref() == Some(Path::new("-"));
     let path = target(args, &header);
     let part = partial(&path, &header);
