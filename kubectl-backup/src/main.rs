@@ -25,11 +25,10 @@ mod waiting;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use tracing_subscriber::filter::LevelFilter;
 
 fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse_from(arguments()) {
+    let cli = match cli::parse(arguments()) {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(refuse(&error)),
     };

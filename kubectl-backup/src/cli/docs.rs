@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 
 use crate::rbac;
 
 /// The reference as markdown.
 fn markdown() -> String {
-    let mut root = super::Cli::command();
+    let mut root = super::command();
     root.build();
     let mut text = String::from(
         "# kubectl backup\n\nGenerated from the program by its tests (`SNAPSHOTS=overwrite cargo test -p kubectl-backup docs`); do not edit.\n\n",
@@ -68,6 +68,11 @@ fn section(text: &mut String, root: &Command, command: &Command, path: &str) {
         .get_arguments()
         .filter(|a| !root.get_arguments().any(|r| r.get_id() == a.get_id()));
     flags(text, own);
+    if let Some(examples) = command.get_after_help() {
+        let lines = examples.to_string();
+        let lines: Vec<&str> = lines.lines().skip(1).map(str::trim).collect();
+        let _ = writeln!(text, "\nFor example:\n```\n{}\n```", lines.join("\n"));
+    }
     for inner in command.get_subcommands().filter(|c| !c.is_hide_set()) {
         section(text, root, inner, &path);
     }
@@ -153,7 +158,7 @@ fn docs_cli_md_is_current() {
 
 #[test]
 fn every_verb_of_the_rights_exists() {
-    let mut root = super::Cli::command();
+    let mut root = super::command();
     root.build();
     for need in rbac::NEEDS {
         assert!(root.find_subcommand(need.verb).is_some(), "{}", need.verb);
@@ -162,7 +167,7 @@ fn every_verb_of_the_rights_exists() {
 
 #[test]
 fn the_command_line_is_consistent() {
-    super::Cli::command().debug_assert();
+    super::command().debug_assert();
 }
 
 /// Each row of docs/features.md names a test that is there.

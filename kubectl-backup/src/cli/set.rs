@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::shared::{Change, Concurrency, Targets};
+use super::shared::{Change, Concurrency, S3Flags, Targets, TlsFlag};
 
 /// `set`.
 #[derive(Args, Debug)]
@@ -25,6 +25,9 @@ pub(crate) struct Set {
     /// Databases to dump, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) databases: Vec<String>,
+    /// Where to dump from and to store in, of a MysqlBackup.
+    #[command(flatten)]
+    pub(crate) places: PlaceFlags,
     /// Image of the backup program; an empty one removes it
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: Option<String>,
@@ -34,4 +37,58 @@ pub(crate) struct Set {
     /// Dry run and output.
     #[command(flatten)]
     pub(crate) change: Change,
+}
+
+/// Server and store of a MysqlBackup. A store replaces the one before.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Places of a MysqlBackup")]
+pub(crate) struct PlaceFlags {
+    /// Host name or address of the server
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
+    /// TCP port of the server
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+    /// Secret with user name and password, as NAME or NAME:USERNAME-KEY:PASSWORD-KEY
+    #[arg(long, visible_alias = "credentials-secret", value_name = "SECRET")]
+    pub(crate) secret: Option<String>,
+    /// Transport security to the server
+    #[arg(long, value_enum, ignore_case = true, value_name = "MODE")]
+    pub(crate) tls: Option<TlsFlag>,
+    /// Volume claim to store on
+    #[arg(
+        long,
+        visible_alias = "volume-claim",
+        value_name = "CLAIM",
+        group = "store"
+    )]
+    pub(crate) pvc: Option<String>,
+    /// Directory on the volume; its root if unset
+    #[arg(long, value_name = "PATH", requires = "pvc")]
+    pub(crate) path: Option<String>,
+    /// S3 bucket to store in
+    #[arg(long, value_name = "BUCKET", group = "store")]
+    pub(crate) s3_bucket: Option<String>,
+    /// What more there is to say of the bucket.
+    #[command(flatten)]
+    pub(crate) s3: S3Flags,
+    /// Storage of gobackup.io to store on, of any of its types
+    #[arg(long, value_name = "NAME", group = "store")]
+    pub(crate) storage: Option<String>,
+}
+
+impl PlaceFlags {
+    /// The first flag that is given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let rows = [
+            ("--host", self.host.is_some()),
+            ("--port", self.port.is_some()),
+            ("--secret", self.secret.is_some()),
+            ("--tls", self.tls.is_some()),
+            ("--pvc", self.pvc.is_some()),
+            ("--s3-bucket", self.s3_bucket.is_some()),
+            ("--storage", self.storage.is_some()),
+        ];
+        rows.into_iter().find(|(_, set)| *set).map(|(flag, _)| flag)
+    }
 }

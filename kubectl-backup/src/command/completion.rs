@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory;
-
-use crate::cli::{Cli, Completion, Shell};
+use crate::cli::{Completion, Shell};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 
@@ -30,7 +28,12 @@ pub(crate) fn run(context: &Context, args: &Completion) -> Result<()> {
         Shell::Kubectl => return context.ui.out(SHIM_TEXT),
     };
     let mut text = vec![];
-    clap_complete::generate(shell, &mut Cli::command(), "kubectl-backup", &mut text);
+    clap_complete::generate(
+        shell,
+        &mut crate::cli::command(),
+        "kubectl-backup",
+        &mut text,
+    );
     context.ui.out(&String::from_utf8_lossy(&text))
 }
 

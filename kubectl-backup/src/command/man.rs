@@ -1,8 +1,6 @@
 //! `man`: the manual page of the program or of a verb.
 
-use clap::CommandFactory;
-
-use crate::cli::{Cli, Man};
+use crate::cli::Man;
 use crate::context::Context;
 use crate::error::{Error, Result};
 
@@ -11,7 +9,7 @@ use crate::error::{Error, Result};
 /// # Errors
 /// No such verb.
 pub(crate) fn run(context: &Context, args: &Man) -> Result<()> {
-    let mut root = Cli::command();
+    let mut root = crate::cli::command();
     root.build();
     let mut command = &root;
     for verb in &args.verb {

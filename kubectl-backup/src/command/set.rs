@@ -1,13 +1,13 @@
 //! `set`: changes schedule, retention and the like without YAML, checked before anything is sent.
 
 use crds::labels;
-use crds::parts::Retention;
+use crds::parts::{Destination, Retention};
 use crds::time::rfc3339;
 use serde_json::{Map, Value, json};
 
-use crate::build::mysql::retention;
+use crate::build::mysql::{credentials, place, retention, tls};
 use crate::change::{Tally, apply};
-use crate::cli::{Concurrency, DryRun, Set};
+use crate::cli::{Concurrency, DryRun, PlaceFlags, Set};
 use crate::cluster::{Cluster, Object};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -65,8 +65,12 @@ fn spec(args: &Set) -> Result<Map<String, Value>> {
         };
         spec.insert("concurrencyPolicy".to_owned(), policy.into());
     }
-    if !args.databases.is_empty() {
-        spec.insert("source".to_owned(), json!({ "databases": args.databases }));
+    let source = source(args)?;
+    if !source.is_empty() {
+        spec.insert("source".to_owned(), source.into());
+    }
+    if let Some(destination) = destination(&args.places) {
+        spec.insert("destination".to_owned(), destination);
     }
     if let Some(kept) = retention(&args.retention)? {
         // Rules that are not named go away: what is typed is what is kept.
@@ -81,6 +85,80 @@ fn spec(args: &Set) -> Result<Map<String, Value>> {
         spec.insert("retention".to_owned(), rules);
     }
     Ok(spec)
+}
+
+/// The fields of the server to change.
+fn source(args: &Set) -> Result<Map<String, Value>> {
+    let places = &args.places;
+    let mut source = Map::new();
+    let mut put = |field: &str, value: Option<Value>| {
+        source.extend(value.map(|value| (field.to_owned(), value)));
+    };
+    let some = !args.databases.is_empty();
+    put("databases", some.then(|| args.databases.clone().into()));
+    put("host", places.host.clone().map(Value::from));
+    put("port", places.port.map(Value::from));
+    if let Some(secret) = &places.secret {
+        let named = credentials(secret)?;
+        // Keys of the Secret before are not those of this one.
+        put(
+            "credentialsSecretRef",
+            Some(json!({
+                "name": named.name, "usernameKey": named.username_key, "passwordKey": named.password_key,
+            })),
+        );
+    }
+    if let Some(mode) = places.tls {
+        let tls = serde_json::to_value(tls(mode)).unwrap_or_default();
+        put("tls", Some(tls));
+    }
+    if places.host.is_some() {
+        // A server has one address.
+        put("socket", Some(Value::Null));
+    }
+    Ok(source)
+}
+
+/// The store to change to, in place of any other.
+fn destination(flags: &PlaceFlags) -> Option<Value> {
+    let (pvc, path) = (flags.pvc.as_deref(), flags.path.as_deref());
+    let built = place(pvc, path, flags.s3_bucket.as_deref(), &flags.s3);
+    let mut named = json!({ "volume": null, "s3": null, "storageRef": null });
+    if let Some(storage) = &flags.storage {
+        named["storageRef"] = json!({ "name": storage });
+    } else if built == Destination::default() {
+        return None;
+    }
+    let built = serde_json::to_value(&built).unwrap_or_default();
+    // What is not said of the new place is not that of the old one.
+    let rows: [(&str, &[&str]); 2] = [
+        (
+            "volume",
+            &["path", "nfs", "hostPath", "csi", "ephemeral", "emptyDir"],
+        ),
+        (
+            "s3",
+            &[
+                "prefix",
+                "endpoint",
+                "region",
+                "forcePathStyle",
+                "credentialsSecretRef",
+                "caSecretKeyRef",
+            ],
+        ),
+    ];
+    for (kind, fields) in rows {
+        if let Some(fresh) = built[kind].as_object() {
+            let unset = fields
+                .iter()
+                .map(|field| ((*field).to_owned(), Value::Null));
+            let mut inner: Map<String, Value> = unset.collect();
+            inner.extend(fresh.clone());
+            named[kind] = inner.into();
+        }
+    }
+    Some(named)
 }
 
 async fn one(
@@ -155,6 +233,11 @@ fn gobackup(args: &Set, object: &Object) -> Result<Map<String, Value>> {
             "{name} has its fields outside of spec, as older generations did"
         ))
         .hint("change it with kubectl edit"));
+    }
+    if let Some(flag) = args.places.given() {
+        return Err(Error::usage(format!(
+            "{flag} goes with MysqlBackups: {name} names Databases and Storages, which have it (kubectl edit)"
+        )));
     }
     let mut spec = Map::new();
     let text = |value: &String| match value.as_str() {

@@ -291,3 +291,38 @@ fn u17_a_smaller_retention_says_what_may_go() {
         .ok();
     assert_eq!(ran.err, "");
 }
+
+#[test]
+fn u17_server_and_store_are_set_by_flags() {
+    let fake = Fake::start();
+    let spec = json!({
+        "schedule": "@daily",
+        "source": { "host": "old", "credentialsSecretRef": { "name": "old", "usernameKey": "u" } },
+        "destination": { "volume": { "path": "a", "persistentVolumeClaim": { "claimName": "c" } } },
+    });
+    fake.put(backup("prod", "shop", spec, Value::Null));
+    let config = Config::new(&fake);
+    let line =
+        "set shop --host new --port 3307 --secret login --tls Required --s3-bucket b --s3-region r";
+    config.run(&line.split(' ').collect::<Vec<_>>()).ok();
+    let spec = &fake.get("prod", "shop").unwrap()["spec"];
+    assert_eq!(
+        spec["source"],
+        json!({ "host": "new", "port": 3307, "credentialsSecretRef": { "name": "login" }, "tls": { "mode": "Required" } })
+    );
+    assert_eq!(
+        spec["destination"],
+        json!({ "s3": { "bucket": "b", "region": "r" } })
+    );
+    let ran = config.run(&["set", "shop", "--host", "db:1"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    config.run(&["set", "shop", "--s3-bucket", "c"]).ok();
+    let spec = &fake.get("prod", "shop").unwrap()["spec"];
+    assert_eq!(spec["destination"], json!({ "s3": { "bucket": "c" } }));
+    config.run(&["set", "shop", "--storage", "s"]).ok();
+    let spec = &fake.get("prod", "shop").unwrap()["spec"];
+    assert_eq!(
+        spec["destination"],
+        json!({ "storageRef": { "name": "s" } })
+    );
+}

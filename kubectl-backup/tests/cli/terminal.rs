@@ -222,10 +222,15 @@ fn the_wizard_ends_with_the_command_and_the_object() {
     terminal.expect("At 02:00 every day (Europe/Berlin)");
     terminal.answer("Is this right?", "y");
     terminal.answer("Store", "\r");
+    terminal.answer("Directory on the volume", "../x\r");
+    // A mistake is said at once, and the answer stays to be mended.
+    terminal.expect("must not contain");
+    terminal.press("\u{8}\u{8}\u{8}\u{8}shop\r");
     terminal.answer("Keep", "\r");
+    terminal.answer("Encrypt to", "\r");
     terminal.expect("kind: MysqlBackup");
     terminal.expect("The same without questions:");
-    terminal.expect("kubectl backup create mysql shop --host shop-db.prod --secret shop-db --databases shop,audit --schedule '0 2 * * *' --time-zone Europe/Berlin --pvc backups --retention keep-last=7,keep-daily=14");
+    terminal.expect("kubectl backup create mysql shop --host shop-db.prod --secret shop-db --databases shop,audit --schedule '0 2 * * *' --time-zone Europe/Berlin --pvc backups --path shop --retention keep-last=7,keep-daily=14");
     assert!(
         fake.seen().iter().all(|s| s.method == "GET"),
         "nothing is sent before the review"

@@ -4,10 +4,10 @@ mod words;
 
 use std::time::Duration;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 
 use self::words::{FILES, NO_FILES, Wanted, answer, wanted};
-use crate::cli::{Cli, CompleteWords, Connection};
+use crate::cli::{CompleteWords, Connection};
 use crate::cluster::{Cluster, Object, Query, contexts, duration};
 use crate::context::Context;
 use crate::error::Result;
@@ -23,7 +23,7 @@ const BUDGET: Duration = Duration::from_millis(900);
 /// A closed pipe.
 pub(crate) async fn run(context: &Context, args: &CompleteWords) -> Result<()> {
     let words = &args.words;
-    let mut root = Cli::command();
+    let mut root = crate::cli::command();
     root.build();
     let word = words.last().map(String::as_str).unwrap_or_default();
     let wanted = wanted(&root, words);
@@ -47,7 +47,7 @@ pub(crate) async fn run(context: &Context, args: &CompleteWords) -> Result<()> {
 /// The connection flags among the words, as far as they are complete.
 fn connection(words: &[String]) -> Connection {
     let line = std::iter::once("kubectl-backup").chain(words.iter().map(String::as_str));
-    let matches = Cli::command()
+    let matches = crate::cli::command()
         .ignore_errors(true)
         .try_get_matches_from(line);
     matches

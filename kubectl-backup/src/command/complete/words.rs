@@ -189,10 +189,8 @@ pub(crate) fn answer(word: &str, candidates: &[(String, String)], directive: &st
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use super::*;
-    use clap::CommandFactory;
-
     fn of(words: &[&str]) -> Wanted {
-        let mut root = crate::cli::Cli::command();
+        let mut root = crate::cli::command();
         root.build();
         wanted(
             &root,
@@ -215,7 +213,9 @@ mod tests {
         assert_eq!(of(&["suspend", "--reason", ""]), Wanted::Nothing);
         assert_eq!(of(&["-n", "prod", "run", "--wait", ""]), Wanted::Objects);
         assert_eq!(of(&["logs", ""]), Wanted::RunsAndRestores);
-        assert_eq!(of(&["cancel", ""]), Wanted::Runs);
+        assert_eq!(of(&["cancel", ""]), Wanted::RunsAndRestores);
+        assert_eq!(of(&["verify", ""]), Wanted::Runs);
+        assert_eq!(of(&["delete", ""]), Wanted::EveryObject);
         assert_eq!(of(&["describe", ""]), Wanted::EveryObject);
         assert_eq!(of(&["list", "-n", ""]), Wanted::Namespaces);
         assert_eq!(of(&["list", "--context", ""]), Wanted::Contexts);

@@ -5,7 +5,6 @@ mod wizard;
 use std::path::Path;
 use std::time::Duration;
 
-use clap::Parser;
 use crds::gobackup::alone;
 use kube::api::DynamicObject;
 
@@ -80,7 +79,7 @@ async fn demand(context: &Context, object: &Object, change: &Change) -> Result<(
 async fn interactive(context: &Context, args: &CreateMysql) -> Result<()> {
     let line = wizard::arguments(context, args.name.as_deref()).await?;
     let words = std::iter::once("kubectl-backup".to_owned()).chain(line.iter().cloned());
-    let cli = crate::cli::Cli::try_parse_from(words).map_err(Error::usage)?;
+    let cli = crate::cli::parse(words).map_err(Error::usage)?;
     let Some(crate::cli::Verb::Create(Create {
         kind: Some(CreateKind::Mysql(mut typed)),
         ..

@@ -17,6 +17,9 @@ const PRESETS: [(&str, &str); 5] = [
     ("something else", ""),
 ];
 
+/// The answer that keeps every artefact.
+const ALL: &str = "all";
+
 /// Asks, and gives the arguments of the equivalent `create mysql`.
 ///
 /// # Errors
@@ -44,9 +47,12 @@ pub(crate) async fn arguments(context: &Context, name: Option<&str>) -> Result<V
     schedule(context, &mut line)?;
     store(ui, &cluster, &offers, &mut line)?;
     let retention = ui.input(
-        "Keep (rules, empty keeps all)",
+        "Keep (rules, or all)",
         "keep-last=7,keep-daily=14",
         |text| {
+            if text == ALL {
+                return Ok(());
+            }
             let rules: Vec<String> = text
                 .split(',')
                 .filter(|r| !r.is_empty())
@@ -57,7 +63,18 @@ pub(crate) async fn arguments(context: &Context, name: Option<&str>) -> Result<V
                 .map_err(|e| e.message)
         },
     )?;
-    flag(&mut line, "--retention", &retention);
+    if retention != ALL {
+        flag(&mut line, "--retention", &retention);
+    }
+    let key = ui.input(
+        "Encrypt to an age public key (empty for no encryption)",
+        "",
+        |text| match crds::parts::recipient_fault(text) {
+            Some(fault) if !text.is_empty() => Err(format!("this {fault}")),
+            _ => Ok(()),
+        },
+    )?;
+    flag(&mut line, "--encrypt-to", &key);
     Ok(line)
 }
 
@@ -84,14 +101,11 @@ fn database(ui: &Ui, offers: &Offers, line: &mut Vec<String>) -> Result<()> {
         }
     }
     if host.is_empty() {
-        let needed = |text: &str| {
-            if text.is_empty() {
-                Err("a host is needed".to_owned())
-            } else {
-                Ok(())
-            }
-        };
-        host = ui.input("Host", "", needed)?;
+        host = ui.input("Host", "", |text| {
+            crds::host::bare(text)
+                .map(|_| ())
+                .map_err(|fault| format!("{text:?} {fault}"))
+        })?;
         port = ui.input("Port", "3306", |text| {
             text.parse::<u16>()
                 .map(|_| ())
@@ -103,7 +117,10 @@ fn database(ui: &Ui, offers: &Offers, line: &mut Vec<String>) -> Result<()> {
         flag(line, "--port", &port);
     }
     let secret = if offers.secrets.is_empty() {
-        ui.input("Secret with username and password", "", |_| Ok(()))?
+        ui.input("Secret with username and password", "", |text| match text {
+            "" => Err("a Secret is needed".to_owned()),
+            _ => Ok(()),
+        })?
     } else {
         let index = ui.select("Secret with username and password", &offers.secrets)?;
         index
@@ -176,6 +193,15 @@ fn store(ui: &Ui, cluster: &Cluster, offers: &Offers, line: &mut Vec<String>) ->
     let picked = ui.select("Store", &choices)?.ok_or_else(cancelled)?;
     if let Some(claim) = offers.claims.get(picked) {
         flag(line, "--pvc", claim);
+        let path = ui.input(
+            "Directory on the volume (empty for its root)",
+            "",
+            |text| match text.split('/').any(|part| part == "..") {
+                true => Err("must not contain `..`".to_owned()),
+                false => Ok(()),
+            },
+        )?;
+        flag(line, "--path", &path);
         return Ok(());
     }
     let needed = |text: &str| {
@@ -186,6 +212,11 @@ fn store(ui: &Ui, cluster: &Cluster, offers: &Offers, line: &mut Vec<String>) ->
         }
     };
     flag(line, "--s3-bucket", &ui.input("Bucket", "", needed)?);
+    flag(
+        line,
+        "--s3-region",
+        &ui.input("Region (empty for the service's own)", "", |_| Ok(()))?,
+    );
     flag(
         line,
         "--s3-endpoint",
