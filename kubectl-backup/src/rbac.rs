@@ -207,6 +207,9 @@ pub(crate) static NEEDS: &[Need] = &[
     better("bundle", &["list"], "", "pods"),
     better("bundle", &["get"], "", "pods/log"),
     better("bundle", &["list"], "", "events"),
+    better("bundle", &["get"], "", "persistentvolumeclaims"),
+    better("bundle", &["get"], "gobackup.io", "databases"),
+    better("bundle", &["get"], "gobackup.io", "storages"),
     better("version", &["list"], "apps", "deployments"),
 ];
 

@@ -98,7 +98,7 @@ fn u6_doctor_asks_the_operator_and_looks_at_its_lease_and_rights() {
     let fake = Fake::start();
     fake.put(minutely(150));
     fake.operate(|_| None);
-    fake.path(LEASE, lease("operator-1", -300));
+    fake.path(LEASE, lease("operator-1", -3610));
     fake.items(
         "/apis/apps/v1/deployments",
         json!([{
@@ -117,7 +117,7 @@ fn u6_doctor_asks_the_operator_and_looks_at_its_lease_and_rights() {
     let ran = Config::new(&fake).run(&["doctor"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     for line in [
-        "✖ operator: lease backup-system/backup-operator is held by operator-1 and was not renewed for 5m: no operator leads\n",
+        "✖ operator: lease backup-system/backup-operator is held by operator-1 and was not renewed for 60m: no operator leads\n",
         "✖ operator: system:serviceaccount:backup-system:operator may not list mysqlbackups, ",
         "✖ operator: does not answer: nothing came within 10s of what mysqlbackup/shop asked it\n    fix: kubectl -n backup-system logs deployment/backup-operator\n",
         "✖ mysqlbackup/shop: newest good run ",
