@@ -78,6 +78,10 @@ fn member(archive: &[u8], path: &str) -> Vec<u8> {
 /// Three databases, two storages, which keep archives below a path, and a Backup of all.
 fn three_databases(ns: &Namespace, path: &str) {
     backup_kind::credentials(ns);
+    nightly(ns, path);
+}
+
+fn nightly(ns: &Namespace, path: &str) {
     let parts = [
         backup_kind::postgresql("app"),
         backup_kind::redis(),
@@ -358,7 +362,7 @@ fn an_archive_comes_back_by_download_and_by_restore() {
     // Deleted and made anew: what was stored is listed as that, and comes back by its key.
     ns.kubectl(&["delete", "backups.gobackup.io", "nightly"])
         .ok();
-    three_databases(&ns, &path);
+    nightly(&ns, &path);
     let listed = ns.backup(&["runs", "backup/nightly", "--stored"]).ok();
     let former = listed.stdout.lines().filter(|l| l.contains(" Former "));
     assert_eq!(former.count(), 2, "{}", listed.stdout);
