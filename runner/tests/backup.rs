@@ -187,6 +187,13 @@ fn g6_a_backup_goes_on_where_a_gobackup_left_off() {
         "{:?}",
         verified.report
     );
+    // A list that is damaged is said, not taken for an empty one.
+    std::fs::write(&list, "").unwrap();
+    common::next_second();
+    let done = backup.run("nightly-28950871");
+    done.assert_good();
+    let warned = done.report.warnings.iter();
+    assert_eq!(warned.filter(|w| w.contains("own list")).count(), 1);
 }
 
 #[test]

@@ -139,14 +139,23 @@ fn name_of(key: &str) -> &str {
     key.rsplit('/').next().unwrap_or(key)
 }
 
-/// The entries of gobackup's own list.
+/// The entries of gobackup's own list. One that is damaged names none, and a warning says so.
 ///
 /// # Errors
 /// The storage refuses.
 pub(crate) fn entries(place: &StoredArchives<'_>) -> Result<Vec<OldEntry>, Failure> {
     let target = &place.target;
     let at = record::old_state(place.backup, &target.path, &target.name);
-    Ok(record::read(place.store(), &at)?.unwrap_or_default())
+    let Some(text) = crate::store::read(place.store(), &at, record::LARGEST)? else {
+        return Ok(vec![]);
+    };
+    Ok(serde_json::from_slice(&text).unwrap_or_else(|e| {
+        place.context.reporter.warn(&format!(
+            "storage {}: gobackup's own list {at} can't be read ({e}): what it named is neither counted nor removed",
+            target.name
+        ));
+        vec![]
+    }))
 }
 
 /// Keys of the objects of an archive of gobackup's list, if they can be some below `path`.

@@ -31,7 +31,7 @@ pub(crate) const SCHEMA: &str = "batch.isekiro.com/archive/v1";
 /// So many of the newest records are looked at for one of the same run.
 const NEWEST: usize = 16;
 /// Largest record that is read.
-const LARGEST: u64 = 8 << 20;
+pub(crate) const LARGEST: u64 = 8 << 20;
 
 /// What stands in `.gobackup-state/<namespace>.<name>.<uid>/<archive>.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -147,7 +147,9 @@ redis-cli -p 6380 {command}; redis-cli -p 6380 shutdown nosave"
 
     /// Stores an object in the bucket.
     pub fn put(&self, key: &str, content: &str) {
-        let put = format!("{CURL} -X PUT --data-binary @- http://localhost:5000/{BUCKET}/{key}");
+        let put = format!(
+            "{CURL} -X PUT -H 'Content-Type: application/octet-stream' --data-binary @- http://localhost:5000/{BUCKET}/{key}"
+        );
         self.shell("s3", &put, content).ok();
     }
 

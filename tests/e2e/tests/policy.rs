@@ -205,6 +205,15 @@ fn what_is_forbidden_gets_a_condition_and_no_job_and_heals_with_the_policy() {
         }
     }
     // By hand neither, and what the policy allows runs.
+    ns.kubectl(&[
+        "create",
+        "secret",
+        "generic",
+        "db",
+        "--from-literal=username=u",
+        "--from-literal=password=p",
+    ])
+    .ok();
     let asked = ns.backup(&["run-now", "image", "--wait", "--timeout", "1m"]);
     assert_ne!(asked.code, 0);
     assert!(asked.all().contains("--allowed-images"), "{}", asked.all());
