@@ -233,13 +233,15 @@ fn failed_attempts(job: &JobDigest, pods: &[&PodDigest]) -> i32 {
 /// says.
 fn note_attempts(run: &mut Run, closing: &mut Closing, job: &JobDigest, pods: &[&PodDigest]) {
     let failed = failed_attempts(job, pods);
-    let running = run.phase.as_deref() != Some(PENDING) && run.intent.is_none();
+    let pending = run.phase.as_deref() == Some(PENDING);
     match closing.result {
+        _ if run.intent.is_some() => {}
         // What the attempt before said stands in the run since it failed.
-        RunResult::Succeeded if failed > 0 && running && !run.message.is_empty() => {
+        RunResult::Succeeded if failed > 0 && !pending && !run.message.is_empty() => {
             run.warnings.push(run.message.clone());
         }
-        RunResult::Failed if failed > 1 && running => {
+        // Attempts may come and go faster than they are seen to run.
+        RunResult::Failed if failed > 1 => {
             let all = if failed >= job.attempts { "all " } else { "" };
             let text = format!(
                 "{all}{failed} attempts failed; the last: {}",

@@ -123,7 +123,7 @@ fn u9_attempts_of_one_run() {
     assert!(
         failed
             .stderr
-            .contains("is running: attempt 2 of 2; the first failed: "),
+            .contains("all 2 attempts failed; the last: access denied"),
         "{}",
         failed.stderr
     );
