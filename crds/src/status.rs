@@ -52,7 +52,7 @@ pub struct ScheduleStatus {
     /// Number of successful runs since the last one that was chosen for verification by restore, if not every run is verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unverified_runs: Option<i32>,
-    /// Result of the last finished run.
+    /// Result of the last finished run. Cancelled or Replaced if its end was asked for, which is no failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_result: Option<String>,
     /// Stored size of the last successful run, such as 1.8GiB.

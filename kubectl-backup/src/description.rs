@@ -8,10 +8,11 @@ use crate::cluster::{Cluster, LogOptions, Object, current_run, last_seen};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::select::{self, NamedRun};
+use crate::startup;
 use crate::view::describe::describe;
 use crate::view::describe_run::describe_run;
 use crate::view::page::{Inputs, Probe};
-use crate::view::pod::container;
+use crate::view::pod::{Stage, container};
 use crate::view::{describe_endpoint, describe_restore};
 
 /// Lines of the log that are shown.
@@ -123,6 +124,7 @@ async fn read<'a>(
         .and_then(|j| j.as_ref())
         .and_then(|j| j.metadata.uid.clone());
     let events = events(cluster, object, job_uid, &pods).await;
+    let unverified = unverified(cluster, object).await;
     let missing = cluster.missing(object).await;
     Inputs {
         object,
@@ -131,11 +133,37 @@ async fn read<'a>(
         pods,
         log,
         events,
+        unverified,
         zone: context.zone,
         now: context.now(),
         ascii: context.ui.ascii(),
         color: context.ui.color(),
     }
+}
+
+/// The newest run whose verification by restore is due and has not started, and why.
+async fn unverified(cluster: &Cluster, object: &Object) -> Option<(String, String)> {
+    let runs = object.status().runs;
+    let waits = runs
+        .iter()
+        .find(|run| run.verification.is_none() && run.verify_job.is_some())?;
+    let job = waits.verify_job.as_deref()?;
+    let namespace = object.namespace();
+    let pods = cluster.pods(&namespace, job).await.ok()?;
+    let why = match pods.last() {
+        None => startup::of_job(cluster, &namespace, job).await?,
+        Some(pod) => {
+            let name = container(pod).unwrap_or_default();
+            match startup::of_pod(cluster, &namespace, pod, &name).await {
+                Stage::Waiting(why) => why,
+                Stage::Running(_) | Stage::Ended(_) => return None,
+            }
+        }
+    };
+    Some((
+        waits.name.clone(),
+        format!("job/{job} has not started: {why}"),
+    ))
 }
 
 async fn log(cluster: &Cluster, namespace: &str, pod: &Pod) -> Probe<Vec<String>> {

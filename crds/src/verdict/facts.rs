@@ -178,8 +178,7 @@ fn is_running(run: &Run) -> bool {
 
 /// True if the run says nothing of the backup: it never was, or somebody asked for its end.
 fn says_nothing(run: &Run) -> bool {
-    let wished = matches!(run.reason.as_str(), reason::CANCELLED | reason::REPLACED);
-    run.result == RunResult::Skipped || run.result == RunResult::Failed && wished
+    run.result == RunResult::Skipped || run.ended_on_purpose()
 }
 
 fn is_false<'a>(status: &'a ScheduleStatus, type_: &str) -> Option<&'a Condition> {

@@ -25,6 +25,7 @@ pub fn of_run(run: &Run) -> Verdict {
     };
     let pending = run.phase.as_deref() == Some(PENDING);
     match run.result {
+        RunResult::Failed if run.ended_on_purpose() => good(run, said(&run.reason, &run.message)),
         RunResult::Failed => verdict(State::Critical, Reason::Failed, "failed"),
         RunResult::Running | RunResult::Waiting if pending => {
             verdict(State::Warning, Reason::Pending, "is pending")

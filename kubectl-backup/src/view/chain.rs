@@ -23,6 +23,9 @@ pub(crate) fn chain(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatu
     );
     stored(page, run);
     behind(page, inputs, &run.name);
+    if let Some((run, why)) = &inputs.unverified {
+        page.field("Verifying", &format!("{run}  {why}"));
+    }
 }
 
 /// Warnings of a run, and what it stored.

@@ -259,6 +259,8 @@ fn glyph(run: &Run, ascii: bool) -> &'static str {
     // A good run whose artefact is none is no good one.
     let result = match crds::verdict::of_run(run).state {
         State::Critical => RunResult::Failed,
+        // It stored nothing, as somebody wished.
+        _ if run.ended_on_purpose() => RunResult::Skipped,
         _ => run.result,
     };
     match (result, ascii) {

@@ -30,6 +30,8 @@ pub(crate) struct Inputs<'a> {
     pub(crate) log: Probe<Vec<String>>,
     /// Events of object and Job.
     pub(crate) events: Probe<Vec<Event>>,
+    /// What keeps a verification by restore from starting: its run, and why.
+    pub(crate) unverified: Option<(String, String)>,
     /// What a run needs and is not there, in words.
     pub(crate) missing: Vec<String>,
     /// The zone to show times in.

@@ -37,6 +37,15 @@ pub(crate) fn verified(run: &Run) -> &'static str {
     }
 }
 
+/// The result of a run in a word, as tables show it.
+fn word(run: &Run) -> &str {
+    match run.phase.as_deref() {
+        Some(PENDING) if run.result == RunResult::Running => PENDING,
+        _ if run.ended_on_purpose() => &run.reason,
+        _ => run.result.as_str(),
+    }
+}
+
 /// Why a run was started, with who asked.
 fn trigger(run: &Run, by: Option<&str>) -> String {
     match (run.trigger, by) {
@@ -99,11 +108,7 @@ pub(crate) fn table(
         let start = run.start_time.as_ref().map(from_k8s);
         cells.extend([
             trigger(run, owned.by.as_deref()),
-            match run.phase.as_deref() {
-                Some(PENDING) if run.result == RunResult::Running => PENDING,
-                _ => run.result.as_str(),
-            }
-            .to_owned(),
+            word(run).to_owned(),
             start.map_or_else(dash, |at| zone.show(at, owned.zone)),
             took(run, now).unwrap_or_else(dash),
             size(run).unwrap_or_else(dash),
@@ -152,6 +157,18 @@ pub(crate) fn outcome(run: &Run, now: DateTime<Utc>) -> String {
                 text.push_str(" (by its exit status alone: this image writes no report)");
             }
             text
+        }
+        RunResult::Failed if run.ended_on_purpose() => {
+            let took = took
+                .map(|took| format!(" after {took}"))
+                .unwrap_or_default();
+            let message = crds::secret::mask(&crate::text::sanitise(&run.message));
+            let why = if message.is_empty() {
+                message
+            } else {
+                format!(": {message}")
+            };
+            format!("was {}{took}{why}", run.reason.to_lowercase())
         }
         RunResult::Failed => {
             let mut text = "failed".to_owned();

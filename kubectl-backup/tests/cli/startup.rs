@@ -347,3 +347,49 @@ fn u8_a_run_that_fell_out_of_status() {
             .contains("no longer listed in the status")
     );
 }
+
+/// A run that its owner cancelled is nowhere called a failure, and nowhere a good run.
+#[test]
+fn u17_a_run_that_was_cancelled_is_no_failure() {
+    let fake = Fake::start();
+    shop(
+        &fake,
+        json!({ "result": "Failed", "reason": "Cancelled", "message": "cancelled by alice. wrong day", "completionTime": "2026-01-02T00:00:31Z" }),
+    );
+    let config = Config::new(&fake);
+    let runs = config.run(&["runs", "shop"]).ok().out;
+    assert!(
+        runs.contains("Cancelled") && !runs.contains("Failed"),
+        "{runs}"
+    );
+    assert_eq!(
+        config
+            .run(&["runs", "shop", "--failed", "-o", "name"])
+            .ok()
+            .out,
+        ""
+    );
+    let page = config.run(&["describe", "shop"]).ok().out;
+    assert!(
+        page.contains("shop-28950870  was cancelled after 31s: cancelled by alice. wrong day\n")
+            && page.contains("Last runs:     ○"),
+        "{page}"
+    );
+}
+
+/// What keeps a verification by restore from starting stands in the description of its object.
+#[test]
+fn u9_a_verification_that_does_not_start() {
+    let fake = Fake::start();
+    shop(
+        &fake,
+        json!({ "result": "Succeeded", "verifyJob": "shop-v1" }),
+    );
+    let unschedulable = json!({ "conditions": [{ "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available: 1 Insufficient memory." }] });
+    pod(&fake, unschedulable);
+    let page = Config::new(&fake).run(&["describe", "shop"]).ok().out;
+    assert!(
+        page.contains("Verifying:     shop-28950870  job/shop-v1 has not started: Unschedulable: 0/1 nodes are available: 1 Insufficient memory.\n"),
+        "{page}"
+    );
+}

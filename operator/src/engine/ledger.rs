@@ -176,14 +176,15 @@ fn scalars(status: &mut ScheduleStatus, run: &Run, at: DateTime<Utc>) {
         }
         return;
     }
-    status.last_result = Some(run.result.as_str().to_owned());
+    let wanted = run.ended_on_purpose().then_some(run.reason.as_str());
+    status.last_result = Some(wanted.unwrap_or(run.result.as_str()).to_owned());
     let failures = status.consecutive_failures.get_or_insert(0);
     if run.result == RunResult::Succeeded {
         *failures = 0;
         let newest = status.last_successful_time.as_ref().map(from_k8s);
         status.last_successful_time = Some(to_k8s(newest.map_or(at, |n| n.max(at))));
         status.last_size = run.stored_bytes.map(size).or(status.last_size.take());
-    } else if run.reason != reason::CANCELLED && run.reason != reason::REPLACED {
+    } else if !run.ended_on_purpose() {
         *failures = failures.saturating_add(1);
     }
 }

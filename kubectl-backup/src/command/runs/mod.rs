@@ -4,7 +4,7 @@ mod stored;
 
 use std::collections::HashMap;
 
-use crds::run::RunResult;
+use crds::run::{Run, RunResult};
 use crds::time::from_k8s;
 
 use crate::cli::{Output, Runs};
@@ -54,7 +54,7 @@ pub(crate) async fn run(context: &Context, args: &Runs) -> Result<()> {
             });
         }
     }
-    runs.retain(|owned| !args.failed || owned.run.result == RunResult::Failed);
+    runs.retain(|owned| !args.failed || is_failure(owned.run));
     let started = |owned: &OwnedRun<'_>| owned.run.start_time.as_ref().map(from_k8s);
     // A run that has not started yet is the newest.
     runs.sort_by_key(|owned| {
@@ -62,6 +62,11 @@ pub(crate) async fn run(context: &Context, args: &Runs) -> Result<()> {
     });
     print(context, args, &cluster, &runs, objects.len())?;
     failed.map_or(Ok(()), Err)
+}
+
+/// A run that somebody ended is none.
+fn is_failure(run: &Run) -> bool {
+    run.result == RunResult::Failed && !run.ended_on_purpose()
 }
 
 /// Lists what is in the stores, one object after the other; a store that can't be listed is told
