@@ -211,13 +211,6 @@ impl Run {
         }
     }
 
-    /// True if somebody wanted its end: who cancelled it, or a newer run that took its place. It is no
-    /// good run, and no failure either.
-    pub fn ended_on_purpose(&self) -> bool {
-        use crate::condition::reason::{CANCELLED, REPLACED};
-        self.result == RunResult::Failed && [CANCELLED, REPLACED].contains(&self.reason.as_str())
-    }
-
     /// True if every artefact of the run was read back with the same length and checksum.
     pub fn is_read_back(&self) -> bool {
         self.read_back.unwrap_or_else(|| {
