@@ -5,7 +5,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::condition::reason;
 use crate::parts::NotificationEvent;
 use crate::request::Action;
 use crate::run::Run;

@@ -9,6 +9,14 @@ use crate::run::{PENDING, Run, RunResult};
 use crate::secret::mask;
 use crate::time::from_k8s;
 
+impl Run {
+    /// True if somebody asked for its end, or a newer run took its place: no failure, and no backup.
+    pub fn ended_on_purpose(&self) -> bool {
+        let wished = matches!(self.reason.as_str(), reason::CANCELLED | reason::REPLACED);
+        self.result == RunResult::Failed && wished
+    }
+}
+
 /// How a run is: a good one whose artefact failed its verification is none.
 pub fn of_run(run: &Run) -> Verdict {
     let verdict = |state, reason, what: &str| {
