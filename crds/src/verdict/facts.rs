@@ -84,6 +84,12 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// The same, by who knows better whether a run's container runs.
+    #[must_use]
+    pub fn with_running(self, running: bool) -> Self {
+        Self { running, ..self }
+    }
+
     /// Of an object.
     pub fn of(subject: &Subject<'_>) -> Self {
         let status = subject.status;

@@ -155,7 +155,13 @@ fn late(draft: &mut Draft<'_>, schedule: &Schedule) {
         return;
     }
     let status = &draft.status;
-    let facts = overdue::facts(&seen.object, &seen.settings, status);
+    let started = |j: &&JobDigest| {
+        j.is_run() && (j.ran || seen.pods.iter().any(|p| p.job_uid == j.uid && p.started))
+    };
+    // By the pods, not by what status says of a run that is about to start: a plan that is made again after a crash has
+    // that run before it, and must tell the same.
+    let facts = overdue::facts(&seen.object, &seen.settings, status)
+        .with_running(seen.jobs.iter().any(|j| started(&j)));
     let since = facts.counts_from();
     let good = status.last_successful_time.as_ref().map(from_k8s);
     let told = status.overdue_notified_time.as_ref().map(from_k8s);
