@@ -47,6 +47,10 @@ pub struct Tls {
 /// A wait is looked at so often.
 const TICK: Duration = Duration::from_millis(500);
 
+/// A name is looked up so often, with pauses of so long.
+const LOOKUPS: u32 = 3;
+const LOOKUP_PAUSE: Duration = Duration::from_secs(1);
+
 /// A way to the server whose reads and writes return at each tick.
 pub(crate) trait Duplex: Read + Write + Send {}
 impl<T: Read + Write + Send> Duplex for T {}
@@ -85,11 +89,7 @@ impl Stream {
         };
         let (inner, secure): (Box<dyn Duplex>, bool) = match address {
             Address::Tcp(host, port) => {
-                let addresses = (host.as_str(), *port).to_socket_addrs();
-                let addresses = addresses.map_err(|cause| Error::UnknownHost {
-                    host: host.clone(),
-                    cause,
-                })?;
+                let addresses = lookup(host, *port, &stop)?;
                 let stream = tcp(addresses, limits.connect).map_err(unreachable)?;
                 (Box::new(stream), false)
             }
@@ -213,6 +213,27 @@ fn waited(begun: Instant, idle: Option<Duration>, stop: &Stop) -> Result<(), Err
     match idle {
         Some(limit) if begun.elapsed() >= limit => Err(Error::Stalled(limit)),
         _ => Ok(()),
+    }
+}
+
+/// Addresses of a name. A cluster's DNS is away for a moment now and then: it is asked three times.
+fn lookup(host: &str, port: u16, stop: &Stop) -> Result<impl Iterator<Item = SocketAddr>, Error> {
+    let mut tries = 1;
+    loop {
+        match (host, port).to_socket_addrs() {
+            Ok(addresses) => return Ok(addresses),
+            Err(_) if stop.is_stopped() => return Err(Error::Stopped),
+            Err(_) if tries < LOOKUPS => {
+                tries += 1;
+                std::thread::sleep(LOOKUP_PAUSE);
+            }
+            Err(cause) => {
+                return Err(Error::UnknownHost {
+                    host: host.to_owned(),
+                    cause,
+                });
+            }
+        }
     }
 }
 
