@@ -23,14 +23,7 @@ pub(crate) fn load(
     match head {
         [0xff, ..] => return Err(answer::refusal(head)),
         [0xfb, name @ ..] if name == NAME.as_bytes() => {}
-        [0xfb, ..] => {
-            // Answered as an empty file is, or the server waits; the connection is not used again.
-            session.unread = true;
-            session.packets.write(&[])?;
-            return Err(Error::Malformed(
-                "the server asks for a file of this machine",
-            ));
-        }
+        [0xfb, ..] => return Err(session.refuse_file()),
         _ => {
             session.unread = true;
             return Err(Error::Malformed("the statement loads nothing"));

@@ -84,14 +84,7 @@ impl<'a> Rows<'a> {
         let columns = match head.first() {
             Some(0x00) => 0,
             Some(0xff) => return Err(answer::refusal(head)),
-            Some(0xfb) => {
-                // Answered as an empty file is, or the server waits; the connection is not used again.
-                session.unread = true;
-                session.packets.write(&[])?;
-                return Err(Error::Malformed(
-                    "the server asks for a file of this machine",
-                ));
-            }
+            Some(0xfb) => return Err(session.refuse_file()),
             _ => Fields(head).integer()?,
         };
         if columns == 0 {

@@ -48,6 +48,16 @@ impl Session {
         self.packets.read()
     }
 
+    /// The server asks for a file of this machine: it gets an empty one, or it would wait, and the connection is not used
+    /// again.
+    pub(crate) fn refuse_file(&mut self) -> Error {
+        self.unread = true;
+        match self.packets.write(&[]) {
+            Ok(()) => Error::Malformed("the server asks for a file of this machine"),
+            Err(e) => e,
+        }
+    }
+
     /// A result has ended; another may follow.
     pub(crate) fn ended(&mut self, done: &Done) {
         self.unread = done.more;

@@ -13,7 +13,9 @@ use crds::{MysqlBackup, MysqlBackupSpec};
 use k8s_openapi::api::core::v1::{EnvVar, LocalObjectReference, PersistentVolumeClaimVolumeSource};
 
 use super::bad_name;
-use crate::cli::{Concurrency, CreateMysql, S3Flags, SourceFlags, StoreFlags, TlsFlag};
+use crate::cli::{
+    Concurrency, CreateMysql, DestinationFlags, S3Flags, SourceFlags, StoreFlags, TlsFlag,
+};
 use crate::error::{Error, Result};
 
 /// A MysqlBackup.
@@ -35,7 +37,7 @@ pub(crate) fn mysql(args: &CreateMysql) -> Result<MysqlBackup> {
         service_account_name: args.pod.service_account.clone(),
         backup_envs: envs(&args.source.env)?,
         source: source(&args.source, args.pod.client_image.as_deref())?,
-        destination: destination(&args.store),
+        destination: destination(&args.store.destination),
         compression: args
             .store
             .compression
@@ -214,7 +216,8 @@ pub(crate) fn place(
     }
 }
 
-fn destination(flags: &StoreFlags) -> Option<Destination> {
+/// What the flags say of it; `None` if nothing.
+pub(crate) fn destination(flags: &DestinationFlags) -> Option<Destination> {
     let (pvc, path) = (flags.pvc.as_deref(), flags.path.as_deref());
     let mut destination = place(pvc, path, flags.s3_bucket.as_deref(), &flags.s3);
     destination.storage_ref = flags

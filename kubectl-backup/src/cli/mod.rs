@@ -64,7 +64,7 @@ pub(crate) use run_now::RunNow;
 pub(crate) use runs::Runs;
 pub(crate) use schedule::{Calendar, Explain, Next, Preview, Schedule, ScheduleVerb};
 pub(crate) use set::{PlaceFlags, Set};
-pub(crate) use shared::{Change, Concurrency, DryRun, S3Flags, Targets, TlsFlag};
+pub(crate) use shared::{Change, Concurrency, DestinationFlags, DryRun, S3Flags, Targets, TlsFlag};
 pub(crate) use suspend::Suspend;
 pub(crate) use top::Top;
 pub(crate) use verify::Verify;

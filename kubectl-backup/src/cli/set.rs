@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::shared::{Change, Concurrency, S3Flags, Targets, TlsFlag};
+use super::shared::{Change, Concurrency, DestinationFlags, Targets, TlsFlag};
 
 /// `set`.
 #[derive(Args, Debug)]
@@ -55,26 +55,9 @@ pub(crate) struct PlaceFlags {
     /// Transport security to the server
     #[arg(long, value_enum, ignore_case = true, value_name = "MODE")]
     pub(crate) tls: Option<TlsFlag>,
-    /// Volume claim to store on
-    #[arg(
-        long,
-        visible_alias = "volume-claim",
-        value_name = "CLAIM",
-        group = "store"
-    )]
-    pub(crate) pvc: Option<String>,
-    /// Directory on the volume; its root if unset
-    #[arg(long, value_name = "PATH", requires = "pvc")]
-    pub(crate) path: Option<String>,
-    /// S3 bucket to store in
-    #[arg(long, value_name = "BUCKET", group = "store")]
-    pub(crate) s3_bucket: Option<String>,
-    /// What more there is to say of the bucket.
+    /// Volume, bucket or Storage.
     #[command(flatten)]
-    pub(crate) s3: S3Flags,
-    /// Storage of gobackup.io to store on, of any of its types
-    #[arg(long, value_name = "NAME", group = "store")]
-    pub(crate) storage: Option<String>,
+    pub(crate) destination: DestinationFlags,
 }
 
 impl PlaceFlags {
@@ -85,9 +68,9 @@ impl PlaceFlags {
             ("--port", self.port.is_some()),
             ("--secret", self.secret.is_some()),
             ("--tls", self.tls.is_some()),
-            ("--pvc", self.pvc.is_some()),
-            ("--s3-bucket", self.s3_bucket.is_some()),
-            ("--storage", self.storage.is_some()),
+            ("--pvc", self.destination.pvc.is_some()),
+            ("--s3-bucket", self.destination.s3_bucket.is_some()),
+            ("--storage", self.destination.storage.is_some()),
         ];
         rows.into_iter().find(|(_, set)| *set).map(|(flag, _)| flag)
     }

@@ -72,6 +72,31 @@ pub(crate) struct NoHeaders {
     pub(crate) no_headers: bool,
 }
 
+/// Where a MysqlBackup stores: on a volume, in a bucket or on a Storage.
+#[derive(Args, Debug, Default)]
+pub(crate) struct DestinationFlags {
+    /// Volume claim to store on
+    #[arg(
+        long,
+        visible_alias = "volume-claim",
+        value_name = "CLAIM",
+        group = "store"
+    )]
+    pub(crate) pvc: Option<String>,
+    /// Directory on the volume; its root if unset
+    #[arg(long, value_name = "PATH", requires = "pvc")]
+    pub(crate) path: Option<String>,
+    /// S3 bucket to store in
+    #[arg(long, value_name = "BUCKET", group = "store")]
+    pub(crate) s3_bucket: Option<String>,
+    /// What more there is to say of the bucket.
+    #[command(flatten)]
+    pub(crate) s3: S3Flags,
+    /// Storage of gobackup.io to store on, of any of its types
+    #[arg(long, value_name = "NAME", group = "store")]
+    pub(crate) storage: Option<String>,
+}
+
 /// An S3 bucket beyond its name, `--s3-bucket`, which the command itself defines.
 #[derive(Args, Debug, Default)]
 pub(crate) struct S3Flags {

@@ -1,11 +1,11 @@
 //! `set`: changes schedule, retention and the like without YAML, checked before anything is sent.
 
 use crds::labels;
-use crds::parts::{Destination, Retention};
+use crds::parts::Retention;
 use crds::time::rfc3339;
 use serde_json::{Map, Value, json};
 
-use crate::build::mysql::{credentials, place, retention, tls};
+use crate::build::mysql::{self, credentials, retention, tls};
 use crate::change::{Tally, apply};
 use crate::cli::{Concurrency, DryRun, PlaceFlags, Set};
 use crate::cluster::{Cluster, Object};
@@ -121,15 +121,9 @@ fn source(args: &Set) -> Result<Map<String, Value>> {
 
 /// The store to change to, in place of any other.
 fn destination(flags: &PlaceFlags) -> Option<Value> {
-    let (pvc, path) = (flags.pvc.as_deref(), flags.path.as_deref());
-    let built = place(pvc, path, flags.s3_bucket.as_deref(), &flags.s3);
-    let mut named = json!({ "volume": null, "s3": null, "storageRef": null });
-    if let Some(storage) = &flags.storage {
-        named["storageRef"] = json!({ "name": storage });
-    } else if built == Destination::default() {
-        return None;
-    }
+    let built = mysql::destination(&flags.destination)?;
     let built = serde_json::to_value(&built).unwrap_or_default();
+    let mut named = json!({ "volume": null, "s3": null, "storageRef": built["storageRef"] });
     // What is not said of the new place is not that of the old one.
     let rows: [(&str, &[&str]); 2] = [
         (

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::shared::{Change, Concurrency, S3Flags, TlsFlag};
+use super::shared::{Change, Concurrency, DestinationFlags, TlsFlag};
 
 pub(crate) use gobackup::{CreateBackup, CreateDatabase, CreateStorage};
 
@@ -116,26 +116,9 @@ pub(crate) struct SourceFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Store")]
 pub(crate) struct StoreFlags {
-    /// Volume claim to store on
-    #[arg(
-        long,
-        visible_alias = "volume-claim",
-        value_name = "CLAIM",
-        group = "store"
-    )]
-    pub(crate) pvc: Option<String>,
-    /// Directory on the volume; its root if unset
-    #[arg(long, value_name = "PATH", requires = "pvc")]
-    pub(crate) path: Option<String>,
-    /// S3 bucket to store in
-    #[arg(long, value_name = "BUCKET", group = "store")]
-    pub(crate) s3_bucket: Option<String>,
-    /// What more there is to say of the bucket.
+    /// Volume, bucket or Storage.
     #[command(flatten)]
-    pub(crate) s3: S3Flags,
-    /// Storage of gobackup.io to store on, of any of its types
-    #[arg(long, value_name = "NAME", group = "store")]
-    pub(crate) storage: Option<String>,
+    pub(crate) destination: DestinationFlags,
     /// What to keep: keep-last=7,keep-daily=14,keep-weekly=8,keep-monthly=12,keep-hourly=24,max-age=720h
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     pub(crate) retention: Vec<String>,
