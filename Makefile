@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 VERSION := $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 IMG ?= backup-operator:v$(VERSION)
 RUNNER_IMG ?= backup-runner:v$(VERSION)
+# The runner without clients and servers of databases. Empty: all runs use RUNNER_IMG.
+SLIM_RUNNER_IMG ?=
 ENABLE_WEBHOOKS ?= false
 OVERLAY ?= deploy/overlays/webhook
 TESTBED := tests/testbed/testbed
@@ -42,7 +44,7 @@ uninstall: ## Remove the resource definitions; refuses while objects of theirs e
 	@KUBECTL='$(KUBECTL)' FORCE='$(FORCE)' deploy/uninstall
 
 .PHONY: deploy
-deploy: install ## Put the operator into the cluster: IMG=… RUNNER_IMG=… OVERLAY=deploy/overlays/….
+deploy: install ## Put the operator into the cluster: IMG=… RUNNER_IMG=… SLIM_RUNNER_IMG=… OVERLAY=deploy/overlays/….
 	$(render) | $(KUBECTL) apply --server-side --force-conflicts -f -
 	$(render) | $(KUBECTL) get -f - -o jsonpath='{range .items[?(@.kind=="Deployment")]}-n {.metadata.namespace} deployment/{.metadata.name}{end}' | \
 	  xargs $(KUBECTL) rollout status --timeout=120s
@@ -53,12 +55,13 @@ undeploy: ## Remove the operator; resource definitions and backups stay.
 
 .PHONY: run
 run: install ## Run the operator on this machine against the cluster of KUBECONFIG: ENABLE_WEBHOOKS=false.
-	ENABLE_WEBHOOKS=$(ENABLE_WEBHOOKS) RUNNER_IMAGE=$(RUNNER_IMG) LEADER_ELECT=false \
+	ENABLE_WEBHOOKS=$(ENABLE_WEBHOOKS) RUNNER_IMAGE=$(RUNNER_IMG) SLIM_RUNNER_IMAGE=$(SLIM_RUNNER_IMG) LEADER_ELECT=false \
 	METRICS_BIND_ADDRESS=127.0.0.1:8080 HEALTH_PROBE_BIND_ADDRESS=127.0.0.1:8081 cargo run -p operator
 
-# The manifests of the operator with the two images put in.
+# The manifests of the operator with the images put in.
 render = $(KUBECTL) kustomize $(OVERLAY) | sed -e 's|image: backup-operator:.*|image: $(IMG)|' \
-	-e 's|value: backup-runner:.*|value: $(RUNNER_IMG)|'
+	-e 's|value: backup-runner:.*|value: $(RUNNER_IMG)|' \
+	-e '/name: SLIM_RUNNER_IMAGE/{n;s|value:.*|value: "$(SLIM_RUNNER_IMG)"|}'
 
 ##@ Build
 .PHONY: build
@@ -66,20 +69,24 @@ build: ## Build operator, runner and plugin, linked statically.
 	$(STATIC) cargo build --release --locked --target $(TRIPLE) -p operator -p runner -p kubectl-backup
 
 .PHONY: docker-build
-docker-build: image-context ## Build both images: IMG=… RUNNER_IMG=…; with docker where an engine answers, else with buildah.
+docker-build: image-context ## Build the images: IMG=… RUNNER_IMG=… SLIM_RUNNER_IMG=… (if set); with docker where an engine answers, else with buildah.
 	@if docker info >/dev/null 2>&1; then \
 	  docker build -t $(IMG) -f deploy/images/operator.Dockerfile target/image/operator; \
 	  docker build -t $(RUNNER_IMG) -f deploy/images/runner.Dockerfile target/image/runner; \
+	  [ -z "$(SLIM_RUNNER_IMG)" ] || docker build -t $(SLIM_RUNNER_IMG) -f deploy/images/runner-slim.Dockerfile target/image/runner-slim; \
 	else \
 	  operator=$$($(TESTBED) image $(IMG) deploy/images/operator.Dockerfile target/image/operator); \
 	  runner=$$($(TESTBED) image $(RUNNER_IMG) deploy/images/runner.Dockerfile target/image/runner); \
 	  printf '%s: %s\n' $(IMG) "$$operator" $(RUNNER_IMG) "$$runner"; \
+	  [ -z "$(SLIM_RUNNER_IMG)" ] || \
+	    printf '%s: %s\n' $(SLIM_RUNNER_IMG) "$$($(TESTBED) image $(SLIM_RUNNER_IMG) deploy/images/runner-slim.Dockerfile target/image/runner-slim)"; \
 	fi
 
 # One build context an image, so that an image is rebuilt only when its own program changed.
 .PHONY: image-context
 image-context: build
-	@mkdir -p target/image/operator target/image/runner
+	@mkdir -p target/image/operator target/image/runner target/image/runner-slim
+	@cp -p $(BIN)/backup-runner target/image/runner-slim/
 	@cp -p $(BIN)/backup-operator target/image/operator/
 	@cp -p $(BIN)/backup-runner deploy/images/mysql-client.sha256 target/image/runner/
 
@@ -120,12 +127,13 @@ e2e: ## What needs the cluster: TESTS='name…' picks, KEEP=1 leaves it up.
 	@tests/run e2e
 
 .PHONY: test-long
-test-long: ## What takes long: a million schedules against the oracle, ten minutes of random kills on the cluster.
+test-long: ## What takes long: a million schedules against the oracle, 900 random schemas dumped and restored, ten minutes of random kills on the cluster.
 	@tests/run long
 
 .PHONY: bench
-bench: build ## Measure beside the peers, print the table, write docs/benchmarks.md. On a machine that does nothing else.
-	@$(TESTBED) packages mariadbd:mariadb-server mariadb-dump:mariadb-client zstd:zstd gzip:gzip pigz:pigz
+bench: build ## Measure beside the peers (MYDUMPER=PATH: one more), print the table, write docs/benchmarks.md. On a machine that does nothing else.
+	@$(TESTBED) packages mariadbd:mariadb-server mariadb-dump:mariadb-client zstd:zstd gzip:gzip pigz:pigz mydumper:mydumper
+	$(STATIC) cargo build --release --locked --target $(TRIPLE) -p dump --example nothing
 	@tests/bench/run $(BIN)
 
 .PHONY: faults

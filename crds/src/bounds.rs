@@ -15,6 +15,8 @@ pub const MAX_JITTER_SECONDS: i64 = 86_400;
 pub const MAX_KEPT_JOBS: i32 = 10_000;
 /// Most artefacts that a rule of retention keeps, and most good runs between verifications.
 pub const MAX_COUNT: i32 = 1_000_000;
+/// Most connections that a native dump reads with.
+pub const MAX_SESSIONS: i32 = 16;
 /// Most retries of a request to a store.
 pub const MAX_RETRIES: i64 = 1_000;
 /// Seconds after which a suspension, or slots that are skipped, are likely forgotten: a week.

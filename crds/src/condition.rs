@@ -15,6 +15,8 @@ pub const LAST_RUN_SUCCEEDED: &str = "LastRunSucceeded";
 pub const VERIFIED: &str = "Verified";
 /// A Restore has loaded its dump.
 pub const RESTORED: &str = "Restored";
+/// Every event since the newest backup is stored, up to the last pull of binary logs. There only where these are stored.
+pub const BINLOGS_COMPLETE: &str = "BinlogsComplete";
 /// Summary, read by kstatus: accepted, and no failure stands.
 pub const READY: &str = "Ready";
 /// No other installation of the operator watches the object. There only while it is False.
@@ -48,6 +50,8 @@ pub mod reason {
     pub const OVERDUE: &str = "Overdue";
     /// A slot came due and no operator started it.
     pub const SLOT_NOT_STARTED: &str = "SlotNotStarted";
+    /// Events may be missing between a backup and now.
+    pub const BINLOGS_INCOMPLETE: &str = "BinlogsIncomplete";
     /// Something that a run needs is not there.
     pub const REFERENCE_MISSING: &str = "ReferenceMissing";
     /// Somebody asked for the end of a run. Like the next, it does not count as a failure.

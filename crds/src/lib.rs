@@ -4,10 +4,13 @@
 //! Nothing here touches the network, the clock or the environment: `now` is always a parameter.
 
 pub mod backup;
+pub mod binlogs;
 pub mod bounds;
 pub mod condition;
+pub mod contents;
 pub mod database;
 pub mod download;
+pub mod dump_arguments;
 pub mod generate;
 pub mod gobackup;
 pub mod group;
@@ -17,6 +20,7 @@ pub mod legacy;
 pub mod mounts;
 pub mod mysql_backup;
 pub mod names;
+pub mod near;
 pub mod parts;
 pub mod plan;
 pub mod pod;

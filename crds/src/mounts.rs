@@ -124,6 +124,9 @@ impl Mounts {
             databases: source.databases.clone(),
             exclude_tables: source.exclude_tables.clone(),
             extra_args: source.extra_args.clone(),
+            engine: source.engine,
+            accounts: source.accounts == Some(true),
+            sessions: source.sessions,
             ..RunSource::default()
         };
         if let Some(credentials) = &source.credentials_secret_ref {
@@ -143,6 +146,7 @@ impl Mounts {
             host: target.host.clone(),
             port: target.port,
             socket: target.socket.clone(),
+            sessions: target.sessions,
             ..RunSource::default()
         };
         self.credentials(&mut run, credentials);
@@ -265,7 +269,17 @@ impl Mounts {
         let each = notifications.iter().enumerate();
         each.map(|(i, entry)| {
             let (key, path) = (&entry.url_secret_key_ref, format!("notify/{i}/url"));
+            let headers = entry.headers.iter().enumerate();
             RunNotification {
+                header_files: headers
+                    .map(|(n, header)| match &header.value_secret_key_ref {
+                        Some(key) => {
+                            let path = format!("notify/{i}/header-{n}");
+                            self.project(&key.name, &key.key, &path, Some(true))
+                        }
+                        None => String::new(),
+                    })
+                    .collect(),
                 url_file: self.project(&key.name, &key.key, &path, Some(true)),
                 entry: entry.clone(),
             }

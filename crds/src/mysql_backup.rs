@@ -11,9 +11,12 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{MAX_JITTER_SECONDS, MAX_KEPT_JOBS, MAX_SECONDS, MAX_STARTUP_SECONDS};
+use crate::binlogs::Binlogs;
+use crate::bounds::{
+    MAX_JITTER_SECONDS, MAX_KEPT_JOBS, MAX_SECONDS, MAX_SESSIONS, MAX_STARTUP_SECONDS,
+};
 use crate::parts::{
-    Compression, ConcurrencyPolicy, CredentialsRef, Decryption, Destination, Encryption,
+    Compression, ConcurrencyPolicy, CredentialsRef, Decryption, Destination, Encryption, Engine,
     ImagePullPolicy, Notification, PodMetadata, Retention, Tls, Verify,
 };
 use crate::schedule::DstPolicy;
@@ -46,11 +49,12 @@ use crate::status::ScheduleStatus;
     printcolumn = r#"{"name":"Failures","type":"integer","priority":1,"jsonPath":".status.consecutiveFailures"}"#,
     printcolumn = r#"{"name":"Last-Verified","type":"date","priority":1,"jsonPath":".status.lastVerifiedTime"}"#,
     printcolumn = r#"{"name":"Suspended-Since","type":"string","priority":1,"jsonPath":".status.suspendedSince"}"#,
+    printcolumn = r#"{"name":"Recoverable","type":"string","priority":1,"jsonPath":".status.binlogs.windows[0].until"}"#,
     printcolumn = r#"{"name":"Ready","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
     printcolumn = r#"{"name":"Last-Run","type":"string","priority":1,"jsonPath":".status.runs[0].startTime"}"#,
     printcolumn = r#"{"name":"Last-End","type":"string","priority":1,"jsonPath":".status.runs[0].completionTime"}"#,
-    printcolumn = r#"{"name":"Keep","type":"integer","priority":1,"jsonPath":".spec.retention.keepLast"}"#,
+    printcolumn = r#"{"name":"Keep","type":"string","priority":1,"jsonPath":".spec.retention"}"#,
     printcolumn = r#"{"name":"Bucket","type":"string","priority":1,"jsonPath":".spec.destination.s3.bucket"}"#,
     printcolumn = r#"{"name":"Claim","type":"string","priority":1,"jsonPath":".spec.destination.volume.persistentVolumeClaim.claimName"}"#,
     printcolumn = r#"{"name":"Storage","type":"string","priority":1,"jsonPath":".spec.destination.storageRef.name"}"#
@@ -182,6 +186,9 @@ pub struct MysqlBackupSpec {
     /// How artefacts are verified. Independent of this, each run reads back what it stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<Verify>,
+    /// Store the server's binary logs between backups, so that any moment since a backup can be restored to. Unset means no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binlogs: Option<Binlogs>,
     /// Receivers of notifications and the events that each is notified of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notifications: Vec<Notification>,
@@ -223,7 +230,17 @@ pub struct MysqlSource {
     /// TLS settings of the connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// Additional arguments of the dump client. Only arguments from an allow list are accepted.
+    /// What makes the dump. Native: the runner itself reads one snapshot over several connections, and writes a file of which single tables can be read. Client: mysqldump or mariadb-dump. Unset means Native where the server's version and everything in it are known to be dumped whole that way, and Client otherwise; the run says which it was, and why. With Native set, a run that can't is failed, and no client is needed in its image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
+    /// If true, users, roles and grants are dumped too, in a section of their own that a restore skips unless asked for it. Only the engine Native can: a run that would take the client fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accounts: Option<bool>,
+    /// Connections that the engine Native reads with, 1 to 16. Unset means the CPUs of the container's limit, at most 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = MAX_SESSIONS))]
+    pub sessions: Option<i32>,
+    /// Additional arguments of the dump client. Only arguments from an allow list are accepted. Those that only a client knows choose the engine Client, and are a mistake where the engine is Native.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra_args: Vec<String>,
     /// Image whose database clients are used instead of the runner's own: mysqldump and mysql, or mariadb-dump and mariadb, on its PATH. It does not need to contain the runner, which is copied into it.

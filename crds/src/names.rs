@@ -72,6 +72,14 @@ pub fn notify_name(owner: &str, uid: &str, subject: &str, event: &str) -> String
     )
 }
 
+/// `<name>-b<8 hex of hash(uid, slot)>`: the one pull of binary logs of a slot.
+pub fn binlogs_name(owner: &str, uid: &str, slot: DateTime<Utc>) -> String {
+    cut(
+        owner,
+        &format!("-b{}", short_hash(&[uid, &slot.timestamp().to_string()], 8)),
+    )
+}
+
 /// Name of the one event of (object, slot or run, reason): a crash does not repeat it.
 pub fn event_name(owner: &str, uid: &str, subject: &str, reason: &str) -> String {
     cut(

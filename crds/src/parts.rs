@@ -198,6 +198,25 @@ pub struct Compression {
     pub level: Option<i32>,
 }
 
+/// What makes the dump of a MySQL or MariaDB server. Native: the runner itself, by several connections at once. Client: mysqldump or mariadb-dump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Engine {
+    /// The runner, by the server's protocol.
+    Native,
+    /// The server's own dump client.
+    Client,
+}
+
+impl Engine {
+    /// As a spec says it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Native => "Native",
+            Self::Client => "Client",
+        }
+    }
+}
+
 /// Compression method: zstd, gzip or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -365,10 +384,108 @@ pub struct Notification {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_EVENTS))]
     pub on: Vec<NotificationEvent>,
+    /// HTTP method of a Webhook. POST if unset. For type Webhook alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<WebhookMethod>,
+    /// HTTP headers of a Webhook beside its own; one of these names is sent in place of it. For type Webhook alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_HEADERS))]
+    pub headers: Vec<WebhookHeader>,
 }
 
 /// Most entries of a list of events.
 const MAX_EVENTS: usize = 16;
+/// Most headers of a webhook.
+const MAX_HEADERS: usize = 32;
+/// Bytes of a header's name, and of its value where it stands in the object.
+const MAX_HEADER_NAME: usize = 128;
+const MAX_HEADER_VALUE: usize = 4096;
+
+/// HTTP method of a Webhook.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum WebhookMethod {
+    /// The usual one.
+    #[default]
+    Post,
+    /// Replaces what is there.
+    Put,
+    /// Changes a part of what is there.
+    Patch,
+    /// Reads; the JSON is sent all the same.
+    Get,
+    /// Removes what is there.
+    Delete,
+}
+
+impl WebhookMethod {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Post, Self::Put, Self::Patch, Self::Get, Self::Delete];
+
+    /// The method's name in a request.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Get => "GET",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// One HTTP header of a Webhook. Set value or valueSecretKeyRef. What lets somebody in, such as Authorization, belongs in a Secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookHeader {
+    /// Name of the header.
+    #[schemars(length(min = 1, max = MAX_HEADER_NAME))]
+    pub name: String,
+    /// Its value, which everybody sees who may read this object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = MAX_HEADER_VALUE))]
+    pub value: Option<String>,
+    /// Secret key with its value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_secret_key_ref: Option<SecretKeyRef>,
+}
+
+impl WebhookHeader {
+    /// Headers that the request itself decides.
+    const OWN: [&'static str; 5] = [
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "user-agent",
+    ];
+
+    /// What is wrong with it, with what to do.
+    pub fn fault(&self) -> Option<String> {
+        let name = &self.name;
+        let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        if name.is_empty() || !name.chars().all(token) {
+            return Some(
+                "is no name of a header: write letters, digits and dashes, such as X-Team"
+                    .to_owned(),
+            );
+        }
+        if Self::OWN.contains(&name.to_ascii_lowercase().as_str()) {
+            return Some(format!("{name} is set by the request itself: remove it"));
+        }
+        match (&self.value, &self.value_secret_key_ref) {
+            (Some(_), Some(_)) => Some("has value and valueSecretKeyRef: keep one".to_owned()),
+            (None, None) => Some("has no value: set value or valueSecretKeyRef".to_owned()),
+            (Some(value), None) if value.chars().any(char::is_control) => Some(
+                "has a value with a line end or another control character: remove that".to_owned(),
+            ),
+            (Some(_), None) if crate::secret::is_secret_name(name) => Some(format!(
+                "{name} may let somebody in, and everybody sees value who may read this object: put it into a Secret and name its key in valueSecretKeyRef"
+            )),
+            _ => None,
+        }
+    }
+}
 
 /// Kind of receiver. Webhook: JSON by POST. Mail: an smtp:// or smtps:// URL with from and to. Ping: a dead man's switch, GET on success and GET …/fail on failure. The others are chat services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -426,6 +543,8 @@ impl Notification {
             url_secret_key_ref,
             events: vec![],
             on: vec![],
+            method: None,
+            headers: vec![],
         }
     }
 
@@ -484,6 +603,57 @@ mod tests {
             "events: [Failure]\n'on': [Failure, Missed]",
         ] {
             assert!(receiver(fields).contradicts_itself(), "{fields}");
+        }
+    }
+
+    #[test]
+    fn a_header_is_refused_with_what_is_wrong_and_what_to_do() {
+        let fault = |text: &str| serde_yaml::from_str::<WebhookHeader>(text).unwrap().fault();
+        let key = "valueSecretKeyRef: {name: a, key: b}";
+        for good in [
+            "{name: X-Team, value: ops}".to_owned(),
+            "{name: x-team, value: ''}".to_owned(),
+            "{name: Content-Type, value: text/plain}".to_owned(),
+            format!("{{name: Authorization, {key}}}"),
+            format!("{{name: X-Api-Key, {key}}}"),
+        ] {
+            assert_eq!(fault(&good), None, "{good}");
+        }
+        for (bad, words) in [
+            (
+                "{name: X-Team}".to_owned(),
+                "set value or valueSecretKeyRef",
+            ),
+            (format!("{{name: X-Team, value: a, {key}}}"), "keep one"),
+            (
+                "{name: 'X Team', value: a}".to_owned(),
+                "no name of a header",
+            ),
+            ("{name: '', value: a}".to_owned(), "no name of a header"),
+            (
+                "{name: HOST, value: a}".to_owned(),
+                "set by the request itself",
+            ),
+            (
+                "{name: X-Team, value: \"a\\r\\nX-B: c\"}".to_owned(),
+                "control character",
+            ),
+            (
+                "{name: Authorization, value: Bearer x}".to_owned(),
+                "put it into a Secret",
+            ),
+            (
+                "{name: x-api-key, value: x}".to_owned(),
+                "put it into a Secret",
+            ),
+            (
+                "{name: Cookie, value: x}".to_owned(),
+                "put it into a Secret",
+            ),
+        ] {
+            let found = fault(&bad).unwrap_or_default();
+            assert!(found.contains(words), "{bad}: {found}");
+            assert!(!found.contains("Bearer"), "{found}");
         }
     }
 }

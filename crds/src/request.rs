@@ -45,6 +45,8 @@ pub enum Action {
     Restore,
     /// Tell receivers what the operator saw: the operator's own, never of a request.
     Notify,
+    /// Store what the server's binary log has since the last time: the operator's own, never of a request.
+    Binlogs,
 }
 
 impl Action {
@@ -60,6 +62,7 @@ impl Action {
             Self::Echo => "Echo",
             Self::Restore => "Restore",
             Self::Notify => "Notify",
+            Self::Binlogs => "Binlogs",
         }
     }
 }
@@ -168,7 +171,12 @@ impl Request {
             Action::Restore => {
                 return Err("a restore is requested by an object of kind Restore".into());
             }
-            Action::Notify => return Err("Notify is reserved for the operator".into()),
+            Action::Notify | Action::Binlogs => {
+                return Err(format!(
+                    "{} is reserved for the operator",
+                    request.action.as_str()
+                ));
+            }
             _ => {}
         }
         for (field, text) in [("at", &request.at), ("expiresAt", &request.expires_at)] {

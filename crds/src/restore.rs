@@ -11,11 +11,14 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{MAX_SECONDS, MAX_STARTUP_SECONDS};
+use crate::bounds::{MAX_SECONDS, MAX_SESSIONS, MAX_STARTUP_SECONDS};
 use crate::parts::{
     CredentialsRef, Decryption, Destination, ImagePullPolicy, PodMetadata, Tls, VolumeDestination,
 };
 use crate::run::{Artefact, RunResult};
+
+/// Most names in a list of tables or databases.
+pub const MAX_NAMES: usize = 1000;
 
 /// What to restore, and where to. It can't be changed: make another Restore for another restore.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +52,10 @@ use crate::run::{Artefact, RunResult};
     {"rule": "self == oldSelf", "message": "a Restore runs once, its spec can't be changed; create another one"},
     {"rule": "has(self.definer) == (has(self.definers) && self.definers == 'To')", "message": "definers To needs definer, as user@host, and definer goes with it alone"},
     {"rule": "!has(self.definers) || !has(self.to.volume)", "message": "definers goes with host or socket"},
+    {"rule": "!has(self.verify) || !has(self.to.volume)", "message": "verify goes with host or socket"},
+    {"rule": "!(has(self.tables) || has(self.databases) || has(self.excludeTables) || has(self.withoutForeignKeys) && self.withoutForeignKeys) || !has(self.from.kind) || self.from.kind == 'MysqlBackup'", "message": "tables, databases, excludeTables and withoutForeignKeys go with dumps of a MysqlBackup"},
+    {"rule": "!has(self.withoutForeignKeys) || !self.withoutForeignKeys || has(self.tables) || has(self.databases) || has(self.excludeTables)", "message": "withoutForeignKeys goes with tables, databases or excludeTables"},
+    {"rule": "!has(self.accounts) || !self.accounts || !(has(self.tables) || has(self.databases) || has(self.excludeTables))", "message": "accounts goes with a whole dump: leave tables, databases and excludeTables out"},
     {"rule": "!has(self.to.volume) || (has(self.from.kind) && self.from.kind in ['Backup', 'CronBackup'])", "message": "to.volume goes with from.kind Backup or CronBackup; kubectl backup download brings the dump of a MysqlBackup"}
 ]))]
 #[serde(rename_all = "camelCase")]
@@ -68,6 +75,26 @@ pub struct RestoreSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = false))]
     pub overwrite: bool,
+    /// If true, users, roles and grants that are in a dump of MySQL or MariaDB (spec.source.accounts of its MysqlBackup) are made too. Accounts that are there keep their passwords.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false))]
+    pub accounts: bool,
+    /// Tables to restore, as database.table, with their rows and triggers. Of a dump of the native engine (MysqlBackup) only these parts are read. Views, routines and events come with whole databases alone. Unset together with databases means all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_NAMES), inner(length(min = 3, max = 129)))]
+    pub tables: Vec<String>,
+    /// Databases to restore, with all that is in them. Tables named in tables are restored beside them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_NAMES), inner(length(min = 1, max = 64)))]
+    pub databases: Vec<String>,
+    /// Tables and views not to restore, as database.table, of databases that are restored otherwise with all that is in them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_NAMES), inner(length(min = 3, max = 129)))]
+    pub exclude_tables: Vec<String>,
+    /// If true, foreign keys to tables that are neither restored nor in the target are left out. Otherwise they stop the restore before anything is changed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false))]
+    pub without_foreign_keys: bool,
     /// What to do with the definers of views, triggers, routines and events of MySQL and MariaDB. Unset means Keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definers: Option<Definers>,
@@ -75,6 +102,13 @@ pub struct RestoreSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 288))]
     pub definer: Option<String>,
+    /// What the server's binary logs hold behind the dump is replayed, up to this point. Needs spec.binlogs of the MysqlBackup. With from.latest the newest dump that leads there is taken; with another choice, that dump. All of it is proven before the target is written to, and refused with the reason if anything on the way is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
+
+    /// What to compare with the dump after MySQL or MariaDB has loaded it. Unset means Counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<RestoreVerify>,
 
     /// Image of the runner. Unset means the operator's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,6 +164,30 @@ pub struct RestoreSpec {
     /// Labels and annotations to add to Job and pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_metadata: Option<PodMetadata>,
+}
+
+/// Up to where binary logs are replayed: exactly one of the fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "[has(self.at), has(self.gtid), has(self.beforeGtid), has(self.latest) && self.latest].exists_one(x, x)", "message": "set exactly one of at, gtid, beforeGtid, latest: true"}
+]))]
+#[serde(rename_all = "camelCase")]
+pub struct Replay {
+    /// All transactions before the first that has an event at or after this second, by the server's clock. RFC 3339, whole seconds, such as 2025-01-15T10:30:00Z.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    pub at: Option<String>,
+    /// All transactions up to this one, with it. As the server writes it, such as 0-1-5 (MariaDB) or 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 (MySQL).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub gtid: Option<String>,
+    /// All transactions up to this one, without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub before_gtid: Option<String>,
+    /// If true, all that is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest: Option<bool>,
 }
 
 /// An artefact: one of a backup object (name, and one of run, latest, at, key), or one in a bare
@@ -229,7 +287,7 @@ pub struct StoredObject {
 #[schemars(extend("x-kubernetes-validations" = [
     {"rule": "[has(self.host), has(self.socket), has(self.volume)].exists_one(x, x)", "message": "set host, socket or volume, exactly one of them"},
     {"rule": "has(self.volume) != has(self.credentialsSecretRef)", "message": "host and socket need credentialsSecretRef; volume takes none"},
-    {"rule": "!has(self.volume) || !(has(self.port) || has(self.database) || has(self.tls))", "message": "port, database and tls go with host or socket"},
+    {"rule": "!has(self.volume) || !(has(self.port) || has(self.database) || has(self.tls) || has(self.sessions))", "message": "port, database, tls and sessions go with host or socket"},
     {"rule": "has(self.volume) || !has(self.etcd)", "message": "etcd goes with volume"}
 ]))]
 #[serde(rename_all = "camelCase")]
@@ -256,6 +314,10 @@ pub struct RestoreTarget {
     /// TLS settings of the connection. For Redis, Preferred means no TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
+    /// Connections that load a dump of MySQL or MariaDB. Unset means as many as the container has CPUs, at most 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = MAX_SESSIONS))]
+    pub sessions: Option<i32>,
     /// Volume to put the dump of one Database onto, into the directory `path`: dump.rdb for Redis, the data directory of a new member for etcd, otherwise the files as they are in the archive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<VolumeDestination>,
@@ -295,6 +357,29 @@ pub enum Definers {
     Drop,
     /// All become the account in spec.definer.
     To,
+}
+
+/// What is compared with the dump after MySQL or MariaDB has loaded it. Counts: the rows of each table are counted. Whole: all rows are read back and their hash is compared too. None: only what the server said while it loaded counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum RestoreVerify {
+    /// The rows of each table are counted.
+    #[default]
+    Counts,
+    /// The same, and all rows are read back.
+    Whole,
+    /// Nothing more.
+    None,
+}
+
+impl RestoreVerify {
+    /// As a spec says it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Counts => "Counts",
+            Self::Whole => "Whole",
+            Self::None => "None",
+        }
+    }
 }
 
 /// User and host of an account written `user@host`; the host is what follows the last `@`. `None`
@@ -382,10 +467,13 @@ pub struct RestoreStatus {
     /// Number of bytes of the dump before compression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_bytes: Option<i64>,
-    /// Number of tables in the dump.
+    /// Of a restore of tables or databases: number of bytes of the stored artefact that were read, or with dryRun that would be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<i64>,
+    /// Number of tables in the dump, or of those restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tables: Option<i64>,
-    /// Number of rows in the dump.
+    /// Number of rows in the dump, or of those restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<i64>,
     /// Warnings of the runner.
@@ -404,4 +492,9 @@ pub fn from_archive(from: &RestoreFrom) -> bool {
 /// Kind of the backup object that `from` names.
 pub fn kind_of(from: &RestoreFrom) -> &str {
     from.kind.as_deref().unwrap_or("MysqlBackup")
+}
+
+/// The artefact is restored in part.
+pub fn is_part(spec: &RestoreSpec) -> bool {
+    !(spec.tables.is_empty() && spec.databases.is_empty() && spec.exclude_tables.is_empty())
 }

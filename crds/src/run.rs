@@ -161,6 +161,18 @@ pub struct Run {
     /// Number of rows dumped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<i64>,
+    /// What made the dump: Native or Client, or Mixed of a Backup with both. Empty where there is no choice.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub engine: String,
+    /// Why the client made the dump.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub engine_reason: String,
+    /// What made the connections of a native dump see the same.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub snapshot: String,
+    /// The moment that a native dump shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot_time: Option<Time>,
     /// Artefacts that were stored, at most 8.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artefacts: Vec<Artefact>,
@@ -202,6 +214,10 @@ impl Run {
             stored_bytes: None,
             tables: None,
             rows: None,
+            engine: String::new(),
+            engine_reason: String::new(),
+            snapshot: String::new(),
+            snapshot_time: None,
             artefacts: vec![],
             read_back: None,
             warnings: vec![],

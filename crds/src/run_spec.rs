@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::parts::{Compression, Encryption, Notification, NotificationEvent, Retention};
+use crate::parts::{Compression, Encryption, Engine, Notification, NotificationEvent, Retention};
 use crate::plan::{Plan, Storage};
 use crate::request::Action;
 use crate::run::Trigger;
@@ -74,6 +74,9 @@ pub struct RunSpec {
     /// be from a Secret, and is not repeated. None, of an older operator: so may all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub literal_variables: Option<Vec<String>>,
+    /// Not a backup: the server's binary logs are pulled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binlogs: Option<RunBinlogs>,
     /// Options of the action (artefact key, mode, dryRun, all).
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     pub options: serde_json::Value,
@@ -102,6 +105,7 @@ impl RunSpec {
             after_failure: false,
             timeout_seconds: None,
             literal_variables: None,
+            binlogs: None,
             options: serde_json::Value::Null,
         }
     }
@@ -129,6 +133,14 @@ pub struct BackupRunSpec {
     /// Zone of the timestamp in the archive's name; unset means UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
+}
+
+/// How binary logs are pulled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunBinlogs {
+    /// Seconds between two runs.
+    pub interval_seconds: u32,
 }
 
 /// Receivers the operator knows of. What comes from `envFrom` it does not see.
@@ -199,6 +211,15 @@ pub struct RunSource {
     pub ca_file: Option<String>,
     /// More arguments for the client.
     pub extra_args: Vec<String>,
+    /// What makes the dump.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
+    /// Users, roles and grants too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub accounts: bool,
+    /// Connections that read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<i32>,
 }
 
 /// `spec.destination` with its secrets as files: exactly one is set.
@@ -247,6 +268,9 @@ pub struct RunNotification {
     pub entry: Notification,
     /// File that holds the URL.
     pub url_file: String,
+    /// For each of the entry's headers the file that holds its value; empty where the value stands in the entry.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub header_files: Vec<String>,
 }
 
 /// What a Notify run tells: what the operator saw and no pod of a run can say.

@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::binlogs::BinlogStatus;
 use crate::parts::NotificationEvent;
 use crate::request::Action;
 use crate::run::Run;
@@ -85,6 +86,9 @@ pub struct ScheduleStatus {
     /// Notifications to be sent by a Job of their own, oldest first, at most 4. An entry is removed when its Job has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<PendingNotice>,
+    /// Books of the intervals of spec.binlogs, and what is recoverable. Unset unless binary logs are stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binlogs: Option<BinlogStatus>,
     /// When receivers were last notified that the backup is overdue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overdue_notified_time: Option<Time>,

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::cli::{Change, DryRun};
+use crate::cli::{Change, DryRun, NameFlag, OutcomeFlag};
 use crate::cluster::{Cluster, Object};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
@@ -17,13 +17,14 @@ pub(crate) async fn apply(
     object: &Object,
     patch: &Value,
     change: &Change,
+    writer: &NameFlag,
 ) -> Result<Object> {
     match change.dry_run {
         DryRun::Client => Ok(object.clone()),
         mode => {
             let server = mode == DryRun::Server;
             cluster
-                .merge_patch(object, patch, &change.field_manager, server)
+                .merge_patch(object, patch, &writer.name, server)
                 .await
         }
     }
@@ -57,10 +58,10 @@ impl Tally {
     }
 
     /// The exit status of all together.
-    pub(crate) fn end(self, change: &Change) -> Result<()> {
+    pub(crate) fn end(self, unchanged: OutcomeFlag) -> Result<()> {
         match self.first {
             Some(kind) => Err(Error::silent(kind)),
-            None if change.error_unchanged && self.changed == 0 && self.unchanged > 0 => {
+            None if unchanged.is_error && self.changed == 0 && self.unchanged > 0 => {
                 Err(Error::silent(Kind::Unchanged))
             }
             None => Ok(()),

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::cli::{Change, ChangeOutput, Connection, Global};
-use crate::cluster::{Cluster, Object, OpenRequests};
+use crate::cluster::{Cluster, Log, Object, OpenRequests};
 use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::ui::Ui;
@@ -63,12 +63,17 @@ impl Context {
         self.clock.0 + chrono::Duration::from_std(passed).unwrap_or_default()
     }
 
+    /// Where requests are told, as kubectl tells them from its level 6 on.
+    pub(crate) fn log(&self) -> Option<Log> {
+        (self.connection.v >= 6).then_some(crate::ui::stderr)
+    }
+
     /// A connection to the cluster the flags name.
     ///
     /// # Errors
     /// What is wrong with the configuration.
     pub(crate) async fn cluster(&self) -> Result<Cluster> {
-        let cluster = Cluster::connect(&self.connection, &self.env).await?;
+        let cluster = Cluster::connect(&self.connection, &self.env, self.log()).await?;
         // The first one is the one of the flags.
         let _ = self.namespace.set(cluster.namespace.clone());
         Ok(cluster)

@@ -8,12 +8,12 @@ use crate::cluster::{Cluster, LogOptions, Object, current_run, last_seen};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::select::{self, NamedRun};
-use crate::startup;
 use crate::view::describe::describe;
 use crate::view::describe_run::describe_run;
 use crate::view::page::{Inputs, Probe};
 use crate::view::pod::{Stage, container};
 use crate::view::{describe_endpoint, describe_restore};
+use crate::{presence, startup};
 
 /// Lines of the log that are shown.
 const TAIL: i64 = 10;
@@ -125,7 +125,7 @@ async fn read<'a>(
         .and_then(|j| j.metadata.uid.clone());
     let events = events(cluster, object, job_uid, &pods).await;
     let unverified = unverified(cluster, object).await;
-    let missing = cluster.missing(object).await;
+    let missing = presence::faults(&presence::references(cluster, object, false).await);
     Inputs {
         object,
         missing,

@@ -16,6 +16,7 @@ mod rbac;
 mod references;
 mod select;
 mod startup;
+mod store_pod;
 mod stored;
 mod template;
 mod text;
@@ -25,14 +26,11 @@ mod waiting;
 
 use std::process::ExitCode;
 
-use tracing_subscriber::filter::LevelFilter;
-
 fn main() -> ExitCode {
     let cli = match cli::parse(arguments()) {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(refuse(&error)),
     };
-    log(cli.global.verbose);
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place where the clock is read"
@@ -72,18 +70,4 @@ fn refuse(error: &clap::Error) -> u8 {
         return 3;
     }
     code
-}
-
-/// Logs what the client does, to stderr, as much as `-v` says.
-fn log(verbose: u8) {
-    let level = match verbose {
-        0 => return,
-        1 => LevelFilter::INFO,
-        2 => LevelFilter::DEBUG,
-        _ => LevelFilter::TRACE,
-    };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(std::io::stderr)
-        .init();
 }

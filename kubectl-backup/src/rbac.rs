@@ -53,9 +53,15 @@ const fn better(
 pub(crate) static NEEDS: &[Need] = &[
     need("create", &["create"], BACKUPS, BACKUPS),
     better("create", &["get"], "", "secrets"),
+    better("create", &["get"], "", "configmaps"),
     better("create", &["get"], "", "persistentvolumeclaims"),
     better("create", &["get"], "gobackup.io", "databases"),
     better("create", &["get"], "gobackup.io", "storages"),
+    better("create", &["get"], "gobackup.io", "s3s"),
+    better("create", &["get"], "storage.gobackup.io", "s3s"),
+    better("create", &["get"], "gobackup.io", "backupmodels"),
+    better("create", &["get"], "gobackup.io", "postgresqls"),
+    better("create", &["get"], "database.gobackup.io", "postgresqls"),
     need("list", &["list"], BACKUPS, BACKUPS),
     better("list", &["watch"], BACKUPS, BACKUPS),
     better("list", &["get", "list"], crds::GROUP, "restores"),
@@ -76,9 +82,13 @@ pub(crate) static NEEDS: &[Need] = &[
     better("describe", &["list"], "", "pods"),
     better("describe", &["get"], "", "pods/log"),
     better("describe", &["list"], "", "events"),
+    better("describe", &["get"], "", "configmaps"),
     better("describe", &["get"], "", "persistentvolumeclaims"),
-    better("describe", &["get"], "gobackup.io", "databases"),
-    better("describe", &["get"], "gobackup.io", "storages"),
+    better("describe", &["get"], "gobackup.io", "s3s"),
+    better("describe", &["get"], "storage.gobackup.io", "s3s"),
+    better("describe", &["get"], "gobackup.io", "backupmodels"),
+    better("describe", &["get"], "gobackup.io", "postgresqls"),
+    better("describe", &["get"], "database.gobackup.io", "postgresqls"),
     need("run-now", &["get", "patch"], BACKUPS, BACKUPS),
     better("run-now", &["list", "watch"], BACKUPS, BACKUPS),
     better("run-now", &["get", "list"], "", "pods"),
@@ -141,6 +151,19 @@ pub(crate) static NEEDS: &[Need] = &[
     better("restore", &["get"], "gobackup.io", "s3s"),
     better("restore", &["get"], "storage.gobackup.io", "s3s"),
     better("restore", &["get"], "gobackup.io", "backupmodels"),
+    need("show", &["get", "list"], BACKUPS, BACKUPS),
+    need("show", &["get", "create", "delete"], "", "pods"),
+    need("show", &["get", "create"], "", "pods/exec"),
+    better("show", &["get"], "batch", "jobs"),
+    better("show", &["list"], "", "events"),
+    better("show", &["list"], "apps", "deployments"),
+    better("show", &["get"], "", "secrets"),
+    better("show", &["get"], "", "configmaps"),
+    better("show", &["get"], "", "persistentvolumeclaims"),
+    better("show", &["get"], "gobackup.io", "storages"),
+    better("show", &["get"], "gobackup.io", "s3s"),
+    better("show", &["get"], "storage.gobackup.io", "s3s"),
+    better("show", &["get"], "gobackup.io", "backupmodels"),
     need("download", &["get", "list"], BACKUPS, BACKUPS),
     need("download", &["get", "create", "delete"], "", "pods"),
     need("download", &["get", "create"], "", "pods/exec"),
@@ -165,6 +188,16 @@ pub(crate) static NEEDS: &[Need] = &[
     better("logs", &["list"], "", "events"),
     need("set", &["get", "patch"], BACKUPS, BACKUPS),
     better("set", &["list"], BACKUPS, BACKUPS),
+    better("set", &["get"], "", "secrets"),
+    better("set", &["get"], "", "configmaps"),
+    better("set", &["get"], "", "persistentvolumeclaims"),
+    better("set", &["get"], "gobackup.io", "databases"),
+    better("set", &["get"], "gobackup.io", "storages"),
+    better("set", &["get"], "gobackup.io", "s3s"),
+    better("set", &["get"], "storage.gobackup.io", "s3s"),
+    better("set", &["get"], "gobackup.io", "backupmodels"),
+    better("set", &["get"], "gobackup.io", "postgresqls"),
+    better("set", &["get"], "database.gobackup.io", "postgresqls"),
     need("diff", &["get", "patch"], BACKUPS, BACKUPS),
     need("import", &["create", "patch"], BACKUPS, BACKUPS),
     better("import", &["create", "patch"], "", "secrets"),
@@ -207,9 +240,15 @@ pub(crate) static NEEDS: &[Need] = &[
     better("bundle", &["list"], "", "pods"),
     better("bundle", &["get"], "", "pods/log"),
     better("bundle", &["list"], "", "events"),
+    better("bundle", &["get"], "", "configmaps"),
     better("bundle", &["get"], "", "persistentvolumeclaims"),
     better("bundle", &["get"], "gobackup.io", "databases"),
     better("bundle", &["get"], "gobackup.io", "storages"),
+    better("bundle", &["get"], "gobackup.io", "s3s"),
+    better("bundle", &["get"], "storage.gobackup.io", "s3s"),
+    better("bundle", &["get"], "gobackup.io", "backupmodels"),
+    better("bundle", &["get"], "gobackup.io", "postgresqls"),
+    better("bundle", &["get"], "database.gobackup.io", "postgresqls"),
     better("version", &["list"], "apps", "deployments"),
 ];
 
@@ -254,4 +293,15 @@ pub(crate) fn markdown() -> String {
         ));
     }
     text
+}
+
+#[test]
+fn each_right_of_a_verb_stands_once() {
+    let mut seen = std::collections::BTreeSet::new();
+    for need in NEEDS {
+        for right in need.rights {
+            let new = seen.insert((need.verb, need.group, need.resource, right));
+            assert!(new, "{need:?}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
-use crate::cli::{ColorWhen, Global};
+use crate::cli::{ColorWhen, Global, grouped};
 use crate::env::Env;
 use crate::error::{Error, Kind, Result};
 use crate::text::sanitise;
@@ -403,7 +403,21 @@ pub(crate) fn stderr(text: &str) {
 
 /// Writes clap's help, version or usage error to the stream it belongs to.
 pub(crate) fn usage(error: &clap::Error) -> u8 {
-    match error.print() {
+    let printed = match error.kind() {
+        clap::error::ErrorKind::DisplayHelp => {
+            let rendered = error.render();
+            let color = std::io::stdout().is_terminal() && console::colors_enabled();
+            let text = match color {
+                true => rendered.ansi().to_string(),
+                false => rendered.to_string(),
+            };
+            let text = grouped(&crate::cli::command(), &text);
+            let mut out = std::io::stdout().lock();
+            out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        }
+        _ => error.print(),
+    };
+    match printed {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => 141,
         _ if error.use_stderr() => 2,
         _ => 0,

@@ -19,6 +19,15 @@ pub struct Args {
     /// Image of backup-runner, used where spec.image is absent.
     #[arg(long, env = "RUNNER_IMAGE", value_name = "IMAGE")]
     pub runner_image: String,
+    /// Image of backup-runner without clients and servers of databases, used by runs that need none where spec.image is
+    /// absent. Empty means that all use --runner-image.
+    #[arg(
+        long,
+        env = "SLIM_RUNNER_IMAGE",
+        default_value = "",
+        value_name = "IMAGE"
+    )]
+    pub slim_runner_image: String,
     /// What dumps, packs and stores for Backups whose spec.job.engine is unset: native, the runner,
     /// or gobackup.
     #[arg(
@@ -211,11 +220,15 @@ impl Args {
     #[must_use]
     pub fn policy(&self) -> Policy {
         let images = self.allowed_images.iter().map(|i| i.trim());
+        let mut images: Vec<String> = images
+            .filter(|i| !i.is_empty())
+            .map(str::to_owned)
+            .collect();
+        if !images.is_empty() {
+            images.extend(self.slim_runner_image().map(str::to_owned));
+        }
         Policy {
-            images: images
-                .filter(|i| !i.is_empty())
-                .map(str::to_owned)
-                .collect(),
+            images,
             forbid_host_path: self.forbid_host_path,
             forbid_service_account: self.forbid_service_accounts,
             forbid_privileged: self.forbid_privileged,
@@ -226,6 +239,12 @@ impl Args {
                 .filter(|p| !p.is_empty())
                 .collect(),
         }
+    }
+
+    /// The runner's image without clients, if there is one.
+    #[must_use]
+    pub fn slim_runner_image(&self) -> Option<&str> {
+        Some(self.slim_runner_image.trim()).filter(|image| !image.is_empty())
     }
 
     /// Name of the pod, unless this runs outside one.

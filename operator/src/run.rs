@@ -58,7 +58,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         }),
         metrics: metrics.clone(),
     };
-    let kind = MysqlBackups::new(args.runner_image.clone());
+    let kind =
+        MysqlBackups::new(args.runner_image.clone()).with_slim_runner(args.slim_runner_image());
     let backups = |which| Backups {
         which,
         runner_image: args.runner_image.clone(),
@@ -160,7 +161,7 @@ async fn elect(
 }
 
 /// The CAs of whoever may call the webhooks, if a file of them is named.
-fn webhook_callers(args: &Args) -> anyhow::Result<Option<rustls::RootCertStore>> {
+fn webhook_callers(args: &Args) -> anyhow::Result<Option<webhook::certs::Callers>> {
     let Some(path) = args
         .webhook_client_ca
         .as_ref()
@@ -168,16 +169,16 @@ fn webhook_callers(args: &Args) -> anyhow::Result<Option<rustls::RootCertStore>>
     else {
         return Ok(None);
     };
-    let read = || format!("--webhook-client-ca: {} can't be used", path.display());
-    let pem = std::fs::read(path).with_context(read)?;
-    webhook::certs::callers(&pem).map(Some).with_context(read)
+    let opened = webhook::certs::Callers::open(path);
+    let callers = opened.map_err(|fault| anyhow::anyhow!("--webhook-client-ca: {fault}"))?;
+    Ok(Some(callers))
 }
 
 /// Serves the webhooks until `stop`, if they are wanted.
 async fn serve_webhooks(
     args: &Args,
     client: kube::Client,
-    callers: Option<rustls::RootCertStore>,
+    callers: Option<webhook::certs::Callers>,
     clock: &Clock,
     metrics: webhook::Metrics,
     stop: CancellationToken,

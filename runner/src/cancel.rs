@@ -36,6 +36,9 @@ pub fn left_behind(action: Action, restore: bool, phase: &str, stored: &[&str]) 
                 .to_owned()
         }
         Action::Verify => "nothing was proven, and nothing changed in the store".to_owned(),
+        Action::Binlogs => {
+            "segments that were stored are whole, and the next run goes on behind them".to_owned()
+        }
         Action::Notify => "some receivers may not have been told".to_owned(),
         Action::Restore | Action::Probe | Action::List | Action::Cancel | Action::Echo => {
             "nothing was changed".to_owned()
@@ -48,7 +51,7 @@ pub fn left_behind(action: Action, restore: bool, phase: &str, stored: &[&str]) 
 pub struct Cancel {
     state: Arc<AtomicU8>,
     groups: Arc<Mutex<Vec<Pid>>>,
-    stop: wire::Stop,
+    stops: Arc<Mutex<Vec<wire::Stop>>>,
     idle: Option<Duration>,
 }
 
@@ -61,9 +64,15 @@ impl Cancel {
         }
     }
 
-    /// Ends the waits of connections to databases.
+    /// Ends the waits of some connections to databases, when the run is to end or who has it says so.
     pub fn stop(&self) -> wire::Stop {
-        self.stop.clone()
+        let stop = wire::Stop::default();
+        let mut stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        stops.push(stop.clone());
+        if self.cause().is_some() {
+            stop.stop();
+        }
+        stop
     }
 
     /// So long may a client be silent; `None` means without end.
@@ -89,7 +98,9 @@ impl Cancel {
         let _ = self
             .state
             .compare_exchange(0, value, Ordering::AcqRel, Ordering::Acquire);
-        self.stop.stop();
+        let stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        stops.iter().for_each(wire::Stop::stop);
+        drop(stops);
         self.signal(Signal::TERM);
     }
 

@@ -2,12 +2,14 @@
 //! `download send [--run NAME | --key KEY | --at TIME] [--offset N] [--raw] [--head]` writes header,
 //! bytes and trailer of [`crds::download`] to stdout. Without `--raw` the dump itself is sent,
 //! decrypted and decompressed; of a Backup's archive the tar in it, which is read once before for
-//! its length and sum, unless `--expect LENGTH:SHA256` says what came of that. Whatever is wrong is
-//! one line on stderr, and the exit code.
+//! its length and sum, unless `--expect LENGTH:SHA256` says what came of that. `download contents
+//! [--run NAME | --key KEY | --at TIME]` writes what is in an artefact, by its manifest or record alone
+//! ([`crds::contents`]). Whatever is wrong is one line on stderr, and the exit code.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
+use crds::contents::CONTENTS;
 use crds::download::{HOLD, Header, SEND, Trailer};
 use crds::parts::CompressionType;
 use crds::report::{Reason, exit};
@@ -19,7 +21,7 @@ use crate::failure::Failure;
 use crate::mysql_backup::artefacts;
 use crate::mysql_backup::manifest::Manifest;
 use crate::mysql_backup::stored::StoredDumps;
-use crate::settings::options::Wanted;
+use crate::settings::options::{Choice, Wanted};
 use crate::stream::checksum::{Open, Stored, hex};
 
 const BUFFER: usize = 256 * 1024;
@@ -31,6 +33,8 @@ pub enum Asked {
     Hold,
     /// Send an artefact.
     Send(Wanted),
+    /// Tell what is in an artefact.
+    Contents(Choice),
 }
 
 /// Reads the command line; `None` if it is not about downloads.
@@ -42,7 +46,25 @@ pub fn asked(words: &[String]) -> Option<Result<Asked, Failure>> {
     if two == HOLD {
         return Some(Ok(Asked::Hold));
     }
+    if two == CONTENTS {
+        return Some(contents(rest));
+    }
     (two == SEND).then(|| send(rest).map(Asked::Send))
+}
+
+fn contents(words: &[String]) -> Result<Asked, Failure> {
+    let wanted = send(words)?;
+    let choice = wanted.choice.clone();
+    let chosen = Wanted {
+        choice: wanted.choice.clone(),
+        ..Wanted::default()
+    };
+    if wanted != chosen {
+        return Err(Failure::settings(
+            "download contents takes --run, --key and --at alone",
+        ));
+    }
+    Ok(Asked::Contents(choice))
 }
 
 fn send(words: &[String]) -> Result<Wanted, Failure> {
@@ -91,11 +113,15 @@ fn expected(text: &str) -> Result<Stored, Failure> {
 pub async fn serve(context: Arc<Context>, asked: Result<Asked, Failure>) -> i32 {
     let outcome = match asked {
         Ok(Asked::Hold) => hold().await,
-        Ok(Asked::Send(send)) => {
+        Ok(asked) => {
             let inner = Arc::clone(&context);
-            let task = tokio::task::spawn_blocking(move || {
-                // Not locked: the lock can't go to another thread, and nobody else writes.
-                artefact(&inner, &send, &mut io::stdout())
+            // Not locked: the lock can't go to another thread, and nobody else writes.
+            let task = tokio::task::spawn_blocking(move || match asked {
+                Asked::Hold => Ok(()),
+                Asked::Send(send) => artefact(&inner, &send, &mut io::stdout()),
+                Asked::Contents(choice) => {
+                    line(&mut io::stdout(), &crate::contents::of(&inner, &choice)?)
+                }
             });
             task.await.unwrap_or_else(|_| {
                 Err(Failure::new(
@@ -270,6 +296,11 @@ mod tests {
             asked(&words("download hold")).unwrap().unwrap(),
             Asked::Hold
         );
+        let Asked::Contents(choice) = asked(&words("download contents --key k")).unwrap().unwrap()
+        else {
+            panic!("contents");
+        };
+        assert_eq!(choice.key.as_deref(), Some("k"));
         let Asked::Send(send) = asked(&words("download send --run shop-1 --offset 7 --raw"))
             .unwrap()
             .unwrap()
@@ -286,6 +317,8 @@ mod tests {
             "download send --x",
             "download send --expect 7",
             "download send --expect x:00",
+            "download contents --raw",
+            "download contents --offset 1",
         ] {
             assert!(asked(&words(bad)).unwrap().is_err(), "{bad}");
         }

@@ -13,6 +13,7 @@ pub mod artefact;
 pub mod backup;
 pub mod cancel;
 pub mod clock;
+mod contents;
 pub mod context;
 pub mod copy;
 pub mod database;

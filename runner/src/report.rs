@@ -177,6 +177,7 @@ impl Reporter {
             &mut report.message,
             &mut report.server,
             &mut report.position,
+            &mut report.engine_reason,
         ];
         let endpoints = report.endpoints.iter_mut().map(|e| &mut e.message);
         let verification = report.verification.iter_mut().map(|v| &mut v.message);

@@ -123,6 +123,7 @@ fn act(context: &Context) -> Result<(), Failure> {
         return backup::act(context, backup);
     }
     match action {
+        Action::Binlogs => mysql_backup::binlogs::run(context),
         Action::Backup if !context.settings.asks_for_restore() => {
             mysql_backup::backup::run(context)
         }
@@ -138,7 +139,7 @@ fn act(context: &Context) -> Result<(), Failure> {
                     artefact::on_places(context, "artefacts", &[place], vec![])
                 }
                 Action::Backup => mysql_backup::backup::run(context),
-                Action::Restore | Action::Notify => Err(Failure::settings(
+                Action::Restore | Action::Notify | Action::Binlogs => Err(Failure::settings(
                     "the options of the action are missing: use runner and operator of the same version",
                 )),
                 Action::Cancel | Action::Echo => Err(Failure::settings(

@@ -21,12 +21,60 @@ const TERM_TO_KILL: Duration = Duration::from_secs(5);
 /// The guard looks so often, at least four times within the limit.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// Looks every so often, until it is dropped, how long a mark has stood still.
+struct Watch {
+    done: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// `mark` changes with each progress; `None` while nothing is waited for. `look` gets how long it has stood still, and ends
+    /// the watch with false.
+    fn start(
+        every: Duration,
+        mark: impl Fn() -> Option<u64> + Send + 'static,
+        mut look: impl FnMut(Duration) -> bool + Send + 'static,
+    ) -> Self {
+        let done = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&done);
+        let thread = std::thread::spawn(move || {
+            let (mut last, mut since) = (None, Instant::now());
+            loop {
+                std::thread::park_timeout(every);
+                if ended.load(Ordering::Acquire) {
+                    return;
+                }
+                let now = mark();
+                if now.is_none() || now != last {
+                    (last, since) = (now, Instant::now());
+                }
+                if !look(since.elapsed()) {
+                    return;
+                }
+            }
+        });
+        Self {
+            done,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
 /// Ends a process group that makes no progress.
 pub struct Guard {
     limit: Option<Duration>,
     stalled: Arc<AtomicBool>,
-    done: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _watch: Option<Watch>,
 }
 
 impl Guard {
@@ -37,19 +85,30 @@ impl Guard {
         group: Option<Pid>,
         mark: impl Fn() -> Option<u64> + Send + 'static,
     ) -> Self {
-        let (stalled, done) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(AtomicBool::new(false)),
-        );
-        let thread = limit.zip(group).map(|(limit, group)| {
-            let (stalled, done) = (Arc::clone(&stalled), Arc::clone(&done));
-            std::thread::spawn(move || watch(limit, group, &mark, &stalled, &done))
+        let stalled = Arc::new(AtomicBool::new(false));
+        let watch = limit.zip(group).map(|(limit, group)| {
+            let stalled = Arc::clone(&stalled);
+            let mut ended: Option<Instant> = None;
+            Watch::start(LOOK.min(limit / 4), mark, move |still| {
+                match ended {
+                    Some(at) if at.elapsed() >= TERM_TO_KILL => {
+                        let _ = kill_process_group(group, Signal::KILL);
+                        return false;
+                    }
+                    None if still >= limit => {
+                        stalled.store(true, Ordering::Release);
+                        let _ = kill_process_group(group, Signal::TERM);
+                        ended = Some(Instant::now());
+                    }
+                    _ => {}
+                }
+                true
+            })
         });
         Self {
             limit,
             stalled,
-            done,
-            thread,
+            _watch: watch,
         }
     }
 
@@ -58,49 +117,6 @@ impl Guard {
         Stalled {
             flag: Arc::clone(&self.stalled),
             limit: self.limit,
-        }
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.done.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            let _ = thread.join();
-        }
-    }
-}
-
-fn watch(
-    limit: Duration,
-    group: Pid,
-    mark: &dyn Fn() -> Option<u64>,
-    stalled: &AtomicBool,
-    done: &AtomicBool,
-) {
-    let mut last = None;
-    let mut since = Instant::now();
-    let mut ended: Option<Instant> = None;
-    while !done.load(Ordering::Acquire) {
-        std::thread::park_timeout(LOOK.min(limit / 4));
-        if done.load(Ordering::Acquire) {
-            return;
-        }
-        if let Some(at) = ended {
-            if at.elapsed() >= TERM_TO_KILL {
-                let _ = kill_process_group(group, Signal::KILL);
-                return;
-            }
-            continue;
-        }
-        let now = mark();
-        if now.is_none() || now != last {
-            (last, since) = (now, Instant::now());
-        } else if since.elapsed() >= limit {
-            stalled.store(true, Ordering::Release);
-            let _ = kill_process_group(group, Signal::TERM);
-            ended = Some(Instant::now());
         }
     }
 }
@@ -195,6 +211,36 @@ pub fn explain(client: &str, place: &str, limit: Duration) -> Failure {
             duration(limit)
         ),
     )
+}
+
+/// Says of a database that is silent, before it is given up, once of each silence.
+pub struct Silence {
+    _watch: Watch,
+}
+
+/// A silence of so long is said, or of half the time after which it ends.
+const SAID: Duration = Duration::from_secs(60);
+
+impl Silence {
+    /// Watches until it is dropped. `limit` is the time after which a silence ends; `say` gets how long one has lasted.
+    pub fn watch(
+        pulse: wire::Pulse,
+        limit: Option<Duration>,
+        say: impl Fn(Duration) + Send + 'static,
+    ) -> Self {
+        let after = limit.map_or(SAID, |limit| SAID.min(limit / 2));
+        let mut said = false;
+        let look = move |still: Duration| {
+            if still >= after && !said {
+                say(still);
+            }
+            said = still >= after;
+            true
+        };
+        Self {
+            _watch: Watch::start(LOOK.min(after / 4), move || pulse.waiting(), look),
+        }
+    }
 }
 
 /// The longest time one thing took, in milliseconds.

@@ -36,6 +36,16 @@ fn fault_22_three_databases_reach_two_storages_and_are_restored_equal() {
     };
     assert!(bucket.read_back && dav.read_back);
     assert_eq!(bucket.sha256, dav.sha256);
+    // As of a MysqlBackup, what dumped MariaDB is told.
+    assert_eq!(
+        (&done.report.engine[..], &done.report.engine_reason[..]),
+        ("Native", "")
+    );
+    assert!(
+        done.report.snapshot.contains("session"),
+        "{:?}",
+        done.report
+    );
     let file = backup.dir().join("from-bucket");
     std::fs::write(&file, get(moto(), &bucket.key)).unwrap();
     let stored = webdav().1.join(&dav.key);

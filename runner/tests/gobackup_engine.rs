@@ -1,5 +1,6 @@
-//! Runs whose archive another program makes and stores: a stand-in for gobackup, which reads its settings as gobackup does,
-//! calls the same clients and has the same faults, against real servers. What it stored is opened by the programs of its users.
+//! Runs whose archive another program makes and stores, against real servers: a stand-in for gobackup, or gobackup itself where
+//! the variable GOBACKUP names its program (tests/run does, where it can be built; gobackup_peer.rs holds the two side by side).
+//! What it stored is opened by the programs of its users.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -36,10 +37,25 @@ fn its_archive_is_on_every_storage_and_is_restored_equal() {
         .with_dav("site/by-gobackup", 0)
         .by_gobackup();
     sealed(&mut backup);
+    // Clients that note their words are found before the real ones.
+    let called = backup.dir().join("called");
+    for client in ["mysqldump", "redis-cli", "pg_dump"] {
+        let program = backup.dir().join("bin").join(client);
+        let real = sh("command -v $(basename $1)", &program);
+        let real = real.trim();
+        let script = format!(
+            "#!/bin/sh\necho {client} \"$@\" >>'{}'\nexec {real} \"$@\"\n",
+            called.display()
+        );
+        std::fs::write(&program, script).unwrap();
+        sh("chmod +x $1", &program);
+    }
     let done = backup.run("nightly-28950870");
     done.assert_good();
-    // The stand-in logs its clients' command lines, as gobackup does when asked; a secret there would be scrubbed.
-    assert!(done.stdout.contains("mysqldump --host"), "{}", done.stdout);
+    let called = std::fs::read_to_string(called).unwrap();
+    assert_eq!(called.lines().count(), 3, "{called}");
+    assert!(!called.contains("S3cr3t"), "{called}");
+    // What would be a secret is shown so.
     assert!(!done.stdout.contains("***"), "{}", done.stdout);
     assert!(done.report.warnings.is_empty(), "{:?}", done.report);
 
@@ -133,6 +149,8 @@ fn keep_is_kept_and_the_name_is_never_anothers() {
     for n in 0..4 {
         let done = backup.run(&format!("nightly-2895087{n}"));
         done.assert_good();
+        // gobackup's own list on the storage names what is this Backup's own.
+        assert!(done.report.warnings.is_empty(), "{:?}", done.report);
         keys.push(done.report.artefacts[1].key.clone());
     }
     assert_eq!(archives(&backup.disk()).len(), 2);
@@ -144,6 +162,25 @@ fn keep_is_kept_and_the_name_is_never_anothers() {
     // Of one second or not: each has letters of its own behind the time.
     let tokens: std::collections::BTreeSet<_> = keys.iter().map(|k| k.split('.').nth(6)).collect();
     assert_eq!(tokens.len(), 4, "{keys:?}");
+}
+
+/// gobackup's own list on the storage names the archive, and claims it for nobody else.
+#[test]
+fn prune_all_takes_an_archive_that_is_damaged() {
+    let mut backup = Backup::new()
+        .with_dav("site/damaged-by-gobackup", 0)
+        .by_gobackup();
+    let done = backup.run("nightly-28950870");
+    done.assert_good();
+    let archive = webdav().1.join(&done.report.artefacts[0].key);
+    let list = archive.with_file_name(".gobackup-state/nightly_dav.json");
+    assert!(list.exists(), "{list:?}");
+    std::fs::write(&archive, "cut").unwrap();
+    backup.gobackup = false;
+    backup
+        .act("nightly-prune-1", "Prune", json!({"all": true}))
+        .assert_good();
+    assert!(!archive.exists());
 }
 
 /// It ends with status 0 in all of these.
@@ -176,7 +213,7 @@ fn its_exit_status_alone_is_never_believed() {
             &["Storage disk", "not kept"],
         ),
     ] {
-        let mut backup = Backup::new().with_disk(0).by_gobackup();
+        let mut backup = Backup::new().with_disk(0).by_stand_in();
         backup.runner.env.insert("STAND_IN".into(), fault.into());
         let done = backup.run("nightly-28950870");
         done.assert_failed(code, reason, words);
@@ -256,9 +293,19 @@ fn a_storage_that_fails_does_not_keep_the_archive_from_the_others() {
         .collect();
     assert_eq!(storages, [Some("disk")]);
     assert_eq!(archives(&backup.disk()).len(), 1);
+}
 
-    // R4: the one that works is pruned by its keep, and a retry stores nothing again.
+/// The one that works is pruned by its keep, and a retry stores nothing again.
+#[test]
+fn r4_a_broken_storage_costs_the_good_one_no_keep_and_no_second_archive() {
+    let mut backup = Backup::new()
+        .with_bucket("lost", 1)
+        .with_disk(1)
+        .by_gobackup();
+    backup.plan["storages"][0]["bucket"] = json!("nosuch");
     let key = |done: &common::Finished| done.report.artefacts[0].key.clone();
+    let done = backup.run("nightly-28950870");
+    assert_eq!(done.code, Some(4), "{}", done.stdout);
     let second = backup.run("nightly-28950871");
     assert_eq!(second.code, Some(4), "{}", second.stdout);
     let again = backup.run("nightly-28950871");
@@ -318,7 +365,7 @@ fn g1_a_failing_script_after_a_dump_shows_as_a_warning() {
 
 #[test]
 fn g2_a_gobackup_that_names_by_the_second_alone_is_refused() {
-    let mut backup = Backup::new().with_disk(0).by_gobackup();
+    let mut backup = Backup::new().with_disk(0).by_stand_in();
     let program = backup.dir().join("bin/gobackup");
     sh("sed -i '2i export STAND_IN_VERSION=2.14.0' $1", &program);
     backup.run("nightly-28950870").assert_failed(

@@ -1,5 +1,4 @@
-//! MongoDB by its own client against a real server that speaks its protocol: FerretDB on SQLite. No package has them: the
-//! test runs where `ferretdb` (1.24), `mongodump` and `mongorestore` are on the PATH, and says so where they are not.
+//! MongoDB by its own clients against a real server that speaks its protocol: FerretDB 1.24 on SQLite.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,27 +9,18 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use common::backup::{Backup, archives, sh};
 use common::free_port;
+use common::peers::peer;
 use common::servers::{directory, spawn, wait_for};
 use serde_json::json;
 
 const USER: &str = "backup";
 /// What breaks in connection strings, shells and YAML.
 const PASSWORD: &str = "S3cr3t-marker $m:y@/\"'";
-
-/// The programs, if all of them are here.
-fn programs() -> Option<[PathBuf; 3]> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let find = |name: &str| {
-        let mut all = std::env::split_paths(&path).map(|d| d.join(name));
-        all.find(|p| p.is_file())
-    };
-    Some([find("ferretdb")?, find("mongodump")?, find("mongorestore")?])
-}
 
 /// Documents `{_id: n, v: "document n"}` as MongoDB stores them (bsonspec.org).
 fn documents(count: i32) -> Vec<u8> {
@@ -70,11 +60,13 @@ fn load(mongorestore: &Path, port: u16, config: &Path, dump: &Path) -> bool {
 }
 
 #[test]
+#[ignore = "skipped: MongoDB's clients are built from sources that lie beside the checkout"]
 fn mongodb_is_dumped_by_its_client_and_loads_again() {
-    let Some([ferretdb, mongodump, mongorestore]) = programs() else {
-        eprintln!("skipped: ferretdb, mongodump and mongorestore are not all on the PATH");
-        return;
-    };
+    let clients = peer("mongo-tools");
+    let (ferretdb, mongorestore) = (
+        peer("ferretdb").join("ferretdb"),
+        clients.join("mongorestore"),
+    );
     let (home, port) = (directory("ferretdb"), free_port());
     spawn(
         Command::new(ferretdb)
@@ -101,8 +93,7 @@ fn mongodb_is_dumped_by_its_client_and_loads_again() {
     wait_for("FerretDB", || load(&mongorestore, port, &config, &source));
 
     let mut backup = Backup::new().with_disk(0);
-    let clients = mongodump.parent().unwrap().display().to_string();
-    let path = format!("{clients}:/usr/sbin:/usr/bin:/sbin:/bin");
+    let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", clients.display());
     backup.runner.env.insert("PATH".into(), path);
     let password = backup.secret("mongo", PASSWORD);
     let user = backup.secret("mongo-user", USER);
@@ -140,6 +131,20 @@ fn mongodb_is_dumped_by_its_client_and_loads_again() {
     let uri = backup.secret("uri", &uri);
     backup.plan["databases"] = json!([{"name": "docs", "engine": "mongodb", "uri": uri}]);
     backup.run("nightly-28950871").assert_good();
+
+    // By gobackup itself.
+    let mut backup = backup.by_real();
+    common::next_second();
+    let done = backup.run("nightly-28950873");
+    done.assert_good();
+    assert!(!done.stdout.contains("S3cr3t-marker"), "{}", done.stdout);
+    let file = archives(&backup.disk()).pop().unwrap();
+    let theirs = backup.dir().join("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    sh(&format!("tar xz -C {} < $1", theirs.display()), &file);
+    let stored = std::fs::read(theirs.join("nightly/mongodb/docs/app/t.bson")).unwrap();
+    assert_eq!(sorted(&stored), sorted(&bytes));
+    backup.gobackup = false;
 
     let wrong = backup.secret("wrong", "S3cr3t-marker-wrong");
     backup.plan["databases"] = json!([{

@@ -196,7 +196,7 @@ fn the_password_is_in_no_argument_and_no_environment() {
     db.sql(include_str!("fixtures/db_fixture.sql"));
     db.sql("create user full@'%' identified by 'S3cr3t-marker'; grant all on *.* to full@'%';");
     let held = db.hold("lock tables shop.t write");
-    let runner = Runner::new(&db).set("TIMEOUT", "30s");
+    let runner = Runner::new(&db).set("TIMEOUT", "30s").by_client();
     let started = std::time::Instant::now();
     let child = runner.start();
     let mut seen = false;

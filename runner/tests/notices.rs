@@ -87,6 +87,67 @@ fn every_receiver_of_the_event_hears_it_in_its_own_form() {
     assert!(other.seen.lock().unwrap().is_empty());
 }
 
+/// A notification of one webhook with a header whose value is in this file.
+fn with_headers(runner: Runner, url: &str, token: &std::path::Path) -> Runner {
+    let path = runner.out.path().join("url");
+    std::fs::write(&path, url).unwrap();
+    let headers = json!([
+        {"name": "Authorization", "valueSecretKeyRef": secret()},
+        {"name": "X-Team", "value": "ops"},
+        {"name": "content-type", "value": "application/x-backup"},
+    ]);
+    let receivers = json!([{
+        "type": "Webhook", "urlSecretKeyRef": secret(), "urlFile": path, "method": "PUT", "headers": headers,
+        "headerFiles": [token, "", ""], "events": ["Success"],
+    }]);
+    runner.spec("shop-00000001", None, json!({"notifications": receivers}))
+}
+
+#[test]
+fn a_webhook_is_asked_by_the_method_and_with_the_headers_that_are_set() {
+    let hook = Recorder::empty();
+    let runner = Runner::new(fixture());
+    let token = runner.out.path().join("token");
+    std::fs::write(&token, "Bearer S3cr3t-marker\n").unwrap();
+    let done = with_headers(runner, &hook.url, &token).run();
+    done.assert_good();
+    assert!(done.report.warnings.is_empty(), "{:?}", done.report);
+    assert!(!done.stdout.contains("S3cr3t-marker"), "{}", done.stdout);
+    let seen = hook.seen.lock().unwrap().remove(0);
+    let (head, _) = seen.split_once("\r\n\r\n").unwrap();
+    let lines: Vec<String> = head.lines().skip(1).map(str::to_lowercase).collect();
+    assert!(head.starts_with("PUT /hook/S3cr3t-token "), "{head}");
+    let all = |name: &str| -> Vec<&String> {
+        let with = |line: &&String| line.starts_with(&format!("{name}: "));
+        lines.iter().filter(with).collect()
+    };
+    assert_eq!(
+        all("authorization"),
+        ["authorization: bearer s3cr3t-marker"]
+    );
+    assert_eq!(all("x-team"), ["x-team: ops"]);
+    // In place of its own, not beside it.
+    assert_eq!(all("content-type"), ["content-type: application/x-backup"]);
+}
+
+/// As one whose URL is not there: a warning, and nothing is sent without what lets it in.
+#[test]
+fn a_header_whose_secret_is_not_there_is_a_warning() {
+    let hook = Recorder::empty();
+    let runner = Runner::new(fixture());
+    let token = runner.out.path().join("nothing");
+    let done = with_headers(runner, &hook.url, &token).run();
+    done.assert_good();
+    let warned = done.report.warnings.join("\n");
+    let words = [
+        "notifications[0]",
+        "header Authorization",
+        "check that the Secret",
+    ];
+    assert!(words.iter().all(|w| warned.contains(w)), "{warned}");
+    assert!(hook.seen.lock().unwrap().is_empty());
+}
+
 #[test]
 fn missed_and_overdue_have_words_of_their_own_and_are_bad_news() {
     for (event, title) in [("Missed", "MISSED"), ("Overdue", "OVERDUE")] {

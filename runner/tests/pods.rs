@@ -19,9 +19,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use common::backup::{Backup, storage};
+use common::backup::{Backup, azure_backup, ftp_backup, ssh_backup, storage};
 use common::fake_s3::{FakeS3, Fault, Moment};
 use common::s3::with_bucket;
+use common::servers::webdav;
+use common::stores::{azure, ftp, gcs, ssh};
 use common::{Finished, Runner, fixture};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -61,6 +63,7 @@ fn pod(run: &str, uid: &str) -> Runner {
     }
     runner
         .set("PATH", bin.display().to_string())
+        .by_client()
         .set("HOST", "127.0.0.1")
         .set("PORT", fixture().port.to_string())
         .set("USERNAME", "full")
@@ -89,9 +92,10 @@ impl Shelf for FakeS3 {
     }
 }
 
-struct Volume(PathBuf);
+/// Files of a volume, or of a server.
+struct Files(PathBuf);
 
-impl Shelf for Volume {
+impl Shelf for Files {
     fn keys(&self) -> Vec<String> {
         let directory = self.0.join("ns1/MysqlBackup/shop");
         let Ok(entries) = std::fs::read_dir(directory) else {
@@ -107,6 +111,24 @@ impl Shelf for Volume {
 
     fn get(&self, key: &str) -> Option<Vec<u8>> {
         std::fs::read(self.0.join(key)).ok()
+    }
+}
+
+/// Blobs below this path in the container of Azure's emulator.
+struct Blobs(&'static str);
+
+impl Shelf for Blobs {
+    fn keys(&self) -> Vec<String> {
+        let below = format!("{}/", self.0);
+        let names = azure().list(&below).into_iter();
+        names
+            .filter_map(|name| name.strip_prefix(&below).map(str::to_owned))
+            .collect()
+    }
+
+    fn get(&self, key: &str) -> Option<Vec<u8>> {
+        let there = self.keys().iter().any(|k| k == key);
+        there.then(|| azure().request("GET", &format!("backups/{}/{key}", self.0)))
     }
 }
 
@@ -375,7 +397,7 @@ fn rounds(short: u64) -> u64 {
 fn t1_random_freezes_on_a_volume() {
     let root = tempfile::tempdir().unwrap();
     let sql = root.path().display().to_string();
-    let shelf = Volume(root.path().to_owned());
+    let shelf = Files(root.path().to_owned());
     freezes("volume", &shelf, rounds(6), &|run, uid| {
         pod(run, uid).set("SQLPATH", sql.clone())
     });
@@ -392,6 +414,45 @@ fn t1_random_freezes_on_s3_with_and_without_conditions() {
             with_bucket(pod(run, uid), run, &fake.url, "backups", json!({}))
         });
     }
+}
+
+/// A pod that stores on the one storage of this Backup.
+fn on_storage<'a>(backup: &'a Backup) -> impl Fn(&str, &str) -> Runner + 'a {
+    |run, uid| {
+        let spec = json!({"destination": {"storage": backup.plan["storages"][0]}});
+        let mut runner = pod(run, uid).spec(run, Some("2025-01-15T10:30:00Z"), spec);
+        for name in ["SSL_CERT_FILE", "AZURE_AUTHORITY_HOST"] {
+            let value = backup.runner.env.get(name);
+            runner
+                .env
+                .extend(value.map(|v| (name.to_owned(), v.clone())));
+        }
+        runner
+    }
+}
+
+#[test]
+fn t1_random_freezes_on_webdav_ftp_and_sftp() {
+    let dav = Backup::new().with_dav("frozen", 0);
+    let shelf = Files(webdav().1.join("frozen"));
+    freezes("WebDAV", &shelf, rounds(3), &on_storage(&dav));
+    let site = ftp_backup(ftp().port, "/frozen", json!({}));
+    let shelf = Files(ftp().root.join("frozen"));
+    freezes("FTP", &shelf, rounds(3), &on_storage(&site));
+    let root = ssh().root.join("frozen");
+    let vault = ssh_backup(root.to_str().unwrap(), json!({}));
+    freezes("SFTP", &Files(root), rounds(3), &on_storage(&vault));
+}
+
+#[test]
+fn t1_random_freezes_on_gcs_and_azure() {
+    let mut cloud = Backup::new();
+    let fields = json!({"bucket": "backups", "endpoint": gcs().url});
+    cloud.add("storages", storage("cloud", "gcs", "frozen", fields));
+    let shelf = Files(gcs().root.join("backups/frozen"));
+    freezes("GCS", &shelf, rounds(3), &on_storage(&cloud));
+    let blobs = azure_backup("frozen", json!({}));
+    freezes("Azure", &Blobs("frozen"), rounds(3), &on_storage(&blobs));
 }
 
 /// SIGTERM while an older artefact is being removed: what was stored is whole and vouched for.

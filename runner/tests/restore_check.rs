@@ -211,7 +211,7 @@ fn what_was_lost_since_the_dump_is_named() {
         ),
         (
             "shop.sql",
-            ",\n(2,NULL,NULL,4.00,NULL)",
+            ",\n(2,NULL,NULL,NULL)",
             "",
             "table t has 1 rows instead of 2",
         ),

@@ -213,7 +213,12 @@ fn l3_a_restore_into_mysql_is_in_the_binary_log_and_needs_no_right_of_the_server
     assert_copied(db, &before, false);
     drop(runner);
 
-    let runner = dumped(db, "plain");
+    let runner = Runner::new(db)
+        .set("DATABASES", "plain")
+        .programs_of(mysql_directory())
+        .by_client()
+        .spec("shop-00000000", None, json!({}));
+    runner.run().assert_good();
     let dump = String::from_utf8(runner.dump(&runner.artefacts()[0])).unwrap();
     assert!(
         dump.contains("SQL_LOG_BIN= 0") && dump.contains("GTID_PURGED"),
@@ -497,7 +502,8 @@ fn r6_a_restore_that_is_ended_says_what_stands_in_the_target() {
     let started = Instant::now();
     let child = runner.start();
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !db.sql("show processlist").contains("metadata lock") {
+    let waiting = "select count(*) from information_schema.processlist where db='big2' and state like '%metadata lock%'";
+    while db.sql(waiting).trim() == "0" {
         assert!(Instant::now() < deadline, "the load does not wait");
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -512,4 +518,48 @@ fn r6_a_restore_that_is_ended_says_what_stands_in_the_target() {
     );
     assert_eq!(db.sql("select count(*) from information_schema.tables where table_schema='big2' and table_name='a'"), "1\n");
     db.sql("drop database big; drop database big2");
+}
+
+/// By what an account logs in, and what it may.
+fn account(db: &MariaDb, name: &str) -> String {
+    let shown = if db.sql("select version()").contains("MariaDB") {
+        db.sql(&format!("show create user {name}"))
+    } else {
+        db.sql(&format!(
+            "set print_identified_with_as_hex=1; show create user {name}"
+        ))
+    };
+    format!("{shown}{}", db.sql(&format!("show grants for {name}")))
+}
+
+#[test]
+fn accounts_are_dumped_when_asked_for_and_made_again_when_asked_for() {
+    for (db, fresh) in [
+        (MariaDb::start(), MariaDb::start()),
+        (mysql(&[]), mysql(&[])),
+    ] {
+        db.sql(USERS);
+        db.sql("create database acc; use acc; create table t (id int primary key, v int); insert into t values (1,2); create role reader; grant select on acc.* to reader;
+            create user clerk@'%' identified by 'clerk-password'; grant reader to clerk@'%'; grant update (v) on acc.t to clerk@'%'");
+        let before = account(&db, "clerk@'%'");
+        let mut runner = Runner::new(&db).set("DATABASES", "acc");
+        if !db.sql("select version()").contains("MariaDB") {
+            runner = runner.programs_of(mysql_directory());
+        }
+        let runner = runner.spec("shop-00000000", None, json!({"source": {"accounts": true}}));
+        let done = runner.run();
+        done.assert_good();
+        assert_eq!(done.report.engine, "Native", "{:?}", done.report);
+        // Whoever grants has to have it; root's account holds the right to be anybody.
+        fresh.sql(&format!(
+            "{USERS} grant proxy on ''@'%' to full@'%' with grant option"
+        ));
+        let there = "select count(*) from mysql.user where user='clerk'";
+        let (runner, done) = restore(runner, &fresh, json!({"overwrite": true}));
+        done.assert_good();
+        assert_eq!(fresh.sql(there), "0\n");
+        let (_, done) = restore(runner, &fresh, json!({"overwrite": true, "accounts": true}));
+        done.assert_good();
+        assert_eq!(account(&fresh, "clerk@'%'"), before);
+    }
 }

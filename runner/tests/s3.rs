@@ -7,9 +7,10 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use common::backup::{Backup, storage};
 use common::fake_s3::{FakeS3, Fault};
-use common::s3::{begin_upload, get, has_part, list, make_bucket, moto, open_uploads, with_bucket};
+use common::s3::{
+    archive, begin_upload, get, has_part, list, make_bucket, moto, open_uploads, with_bucket,
+};
 use common::{Finished, MariaDb, Runner, fixture};
 use serde_json::json;
 
@@ -229,18 +230,6 @@ fn whole_dump(fake: &FakeS3) -> Finished {
     with_bucket(Runner::new(large()), RUN, &fake.url, "backups", more).run()
 }
 
-/// A Backup that stores in the fake.
-fn archive(fake: &FakeS3) -> Backup {
-    let mut backup = Backup::new();
-    let fields = json!({
-        "provider": "s3", "bucket": "backups", "region": "us-east-1", "endpoint": fake.url, "forcePathStyle": true,
-        "maxRetries": 3, "accessKeyId": backup.secret("id", "AKIDEXAMPLE"),
-        "secretAccessKey": backup.secret("key", "S3cr3t-marker-of-the-store"),
-    });
-    backup.add("storages", storage("bucket", "s3", "arch", fields));
-    backup
-}
-
 #[test]
 fn t2_a_manifest_that_came_out_otherwise_is_written_again_or_fails_the_run() {
     let fake = FakeS3::start(Fault::TruncatesOnce);
@@ -249,7 +238,7 @@ fn t2_a_manifest_that_came_out_otherwise_is_written_again_or_fails_the_run() {
     let text = fake.get(&format!("{KEY}.zst.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap();
     assert_eq!(manifest["readBack"], json!(true));
-    let done = archive(&fake).run("nightly-28950870");
+    let done = archive(&fake.url).run("nightly-28950870");
     done.assert_good();
     let records: Vec<String> = fake
         .keys()
@@ -263,7 +252,7 @@ fn t2_a_manifest_that_came_out_otherwise_is_written_again_or_fails_the_run() {
     let runner = with_bucket(Runner::new(fixture()), RUN, &fake.url, "backups", json!({}));
     let words = &["not what was written, twice", ".json"];
     runner.run().assert_failed(5, "ReadBackDiffers", words);
-    let done = archive(&fake).run("nightly-28950870");
+    let done = archive(&fake.url).run("nightly-28950870");
     done.assert_failed(5, "ReadBackDiffers", &["Storage bucket", ".json"]);
     assert_eq!(fake.keys(), [""; 0]);
 }
@@ -273,7 +262,7 @@ fn t3_a_key_that_may_not_read_is_no_archive_class() {
     for fault in [Fault::Forbidden, Fault::ForbiddenAndFlipped] {
         let fake = FakeS3::start(fault);
         whole_dump(&fake).assert_failed(4, "PermissionDenied", &["reading back"]);
-        archive(&fake).run("nightly-28950870").assert_failed(
+        archive(&fake.url).run("nightly-28950870").assert_failed(
             4,
             "PermissionDenied",
             &["reading back"],
@@ -302,7 +291,7 @@ fn t3_an_archive_class_is_good_for_both_kinds_and_removes_nothing() {
     // Runs of the same slot: the second has a key of its own.
     assert_eq!(stored("pre/fix/ns1/MysqlBackup/shop/"), 2);
     for run in ["nightly-28950868", "nightly-28950869", "nightly-28950870"] {
-        let mut backup = archive(&fake);
+        let mut backup = archive(&fake.url);
         backup.plan["storages"][0]["keep"] = json!(1);
         let done = backup.run(run);
         done.assert_good();
@@ -331,7 +320,7 @@ fn p1_a_store_without_conditional_writes_is_asked_before() {
         .collect();
     assert_eq!(warned.len(), 1, "{:?}", done.report.warnings);
     assert_eq!(fake.keys(), [KEY.to_owned(), format!("{KEY}.json")]);
-    let done = archive(&fake).run("nightly-28950870");
+    let done = archive(&fake.url).run("nightly-28950870");
     done.assert_good();
     assert!(done.report.warnings[0].contains("refuses requests with If-None-Match"));
     let moved = FakeS3::start(Fault::IgnoresCondition);
@@ -354,7 +343,7 @@ fn p2_a_bucket_with_object_lock_gets_the_checksums_it_wants() {
         done.report.stored_bytes.unwrap() > 20_000_000,
         "not in parts"
     );
-    archive(&fake).run("nightly-28950870").assert_good();
+    archive(&fake.url).run("nightly-28950870").assert_good();
 }
 
 #[test]
@@ -363,7 +352,7 @@ fn p2_a_completion_whose_answer_was_lost_is_found_by_reading_it_back() {
     with_bucket(Runner::new(fixture()), RUN, &fake.url, "backups", json!({}))
         .run()
         .assert_good();
-    archive(&fake).run("nightly-28950870").assert_good();
+    archive(&fake.url).run("nightly-28950870").assert_good();
 }
 
 /// What attempts that were killed leave of each kind, and what only looks like it.
@@ -531,7 +520,7 @@ fn r5_leftovers_of_archives_go_by_the_claims_on_them() {
     fake.begin("arch/2025.01.02.00.00.00.tar.gz", 3);
     fake.begin("arch/photos.tar.gz", 3);
     fake.begin("arch/2025.01.05.00.00.00.tar.gz", 0);
-    archive(&fake).run("nightly-28950870").assert_good();
+    archive(&fake.url).run("nightly-28950870").assert_good();
     let keys = fake.keys();
     for (key, _) in &old {
         assert!(!keys.contains(key), "{key} is left");
@@ -544,7 +533,7 @@ fn r5_leftovers_of_archives_go_by_the_claims_on_them() {
         fake.open_uploads(),
         ["arch/2025.01.05.00.00.00.tar.gz", "arch/photos.tar.gz"]
     );
-    archive(&fake)
+    archive(&fake.url)
         .act("nightly-1", "Prune", json!({"all": true}))
         .assert_good();
     let keys = fake.keys();

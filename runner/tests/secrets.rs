@@ -285,7 +285,8 @@ exit 2
         ));
         let runner = Runner::new(fixture())
             .set("USERNAME", "canary")
-            .set("PASSWORD", password);
+            .set("PASSWORD", password)
+            .by_client();
         let bin = runner.out.path().join("bin");
         std::fs::create_dir(&bin).unwrap();
         script(&bin.join("mariadb-dump"), client);

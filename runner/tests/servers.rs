@@ -89,7 +89,7 @@ fn mysql_is_dumped_by_its_own_client_with_position_and_gtids() {
     let db = mysql(&["--gtid-mode=ON", "--enforce-gtid-consistency=ON"]);
     db.sql(USERS);
     db.sql("create database shop; use shop; create table t (id int primary key, twice int generated always as (id*2) stored); insert into t (id) values (1), (2);");
-    let runner = Runner::new(&db).programs_of(mysql_directory());
+    let runner = Runner::new(&db).programs_of(mysql_directory()).by_client();
     let done = runner.run();
     done.assert_good();
     let manifest = manifest(&runner);
@@ -119,7 +119,7 @@ fn what_mariadbs_client_would_make_of_mysqls_generated_columns_is_refused() {
     let db = mysql(&[]);
     db.sql(USERS);
     db.sql("create database shop; use shop; create table t (id int primary key, twice int generated always as (id*2) stored); insert into t (id) values (1), (2); create table u (id int primary key); insert into u values (1);");
-    let runner = Runner::new(&db);
+    let runner = Runner::new(&db).by_client();
     // The reason: MySQL does not load it.
     let dump = std::process::Command::new("mariadb-dump")
         .args([
@@ -159,7 +159,7 @@ fn a_float_that_may_restore_rounded_is_said() {
         if programs == mariadb_11_directory() {
             db.sql("create database if not exists fl; create table if not exists fl.t (id int primary key, f float); replace into fl.t values (1, 16777217)");
         }
-        let done = Runner::new(db).programs_of(programs).run();
+        let done = Runner::new(db).programs_of(programs).by_client().run();
         done.assert_good();
         warned(&done, "FLOAT with 6 significant digits");
         warned(&done, ".t.f");
@@ -247,16 +247,30 @@ fn a_ca_is_checked_by_each_client() {
 }
 
 #[test]
-fn certificates_as_the_manuals_make_them_are_believed() {
-    let db = mysql(&strings(&options("plain")));
+fn certificates_that_name_the_host_in_their_subject_alone_are_believed() {
+    // As the manuals of MySQL and MariaDB make them, and as others do.
+    for (certificate, version) in [
+        ("plain", "Version: 1 (0x0)"),
+        ("subject", "Version: 3 (0x2)"),
+    ] {
+        by_its_subject(certificate, version);
+    }
+}
+
+fn by_its_subject(certificate: &str, version: &str) {
+    let db = mysql(&strings(&options(certificate)));
     db.sql(USERS);
     db.sql("create database d");
     let text = std::process::Command::new("openssl")
         .args(["x509", "-noout", "-text", "-in"])
-        .arg(certificates().path("plain.pem"))
+        .arg(certificates().path(&format!("{certificate}.pem")))
         .output()
         .unwrap();
-    assert!(String::from_utf8_lossy(&text.stdout).contains("Version: 1 (0x0)"));
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(
+        text.contains(version) && !text.contains("Subject Alternative Name"),
+        "{text}"
+    );
     let source = |mode: &str, ca: &str, host: &str| {
         let mut source = tls(mode, Some(ca));
         source["host"] = json!(host);

@@ -70,6 +70,15 @@ fn p4_a_mariadb_that_hangs_is_named() {
         "SourceStalled",
         &[&place, "sent nothing for 4s", "IDLE_TIMEOUT"],
     );
+    // It was named before that.
+    assert!(
+        done.report
+            .warnings
+            .iter()
+            .any(|w| w.starts_with(&format!("the database at {place} has sent nothing for "))),
+        "{:?}",
+        done.report.warnings
+    );
     drop(held);
 }
 

@@ -238,6 +238,26 @@ fn g4_what_was_pruned_is_told_and_a_broken_storage_keeps_nothing_back() {
     assert_eq!(pruned[0]["key"], name(&first));
     assert_eq!(pruned[0]["storage"], "disk");
     assert_eq!(states(&done).len(), 3);
+    // Since the first run retention remembers; where nothing is ever pruned there is nothing to remember.
+    let begun = events(&done, "forgotten");
+    assert_eq!((begun.len(), &begun[0]["storage"]), (1, &json!("disk")));
+
+    // Without what the store remembers nobody knows what was pruned before.
+    sh(
+        "find $1 -name .facts -print -delete | grep -q .",
+        &backup.disk(),
+    );
+    let done = list(&mut backup);
+    let forgotten = events(&done, "forgotten");
+    assert_eq!(forgotten.len(), 1, "{forgotten:?}");
+    assert_eq!(forgotten[0]["storage"], "disk");
+    assert!(forgotten[0]["before"].as_str() > begun[0]["before"].as_str());
+    assert_eq!(events(&done, "prunedBefore").len(), 0);
+    backup.run("nightly-28950872").assert_good();
+    let done = list(&mut backup);
+    let later = events(&done, "forgotten");
+    assert!(later[0]["before"].as_str() >= forgotten[0]["before"].as_str());
+    assert_eq!((later.len(), events(&done, "prunedBefore").len()), (1, 1));
 
     let good = std::fs::read_to_string(backup.dir().join("dav")).unwrap();
     backup.secret("dav", "wrong");

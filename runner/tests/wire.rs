@@ -132,6 +132,7 @@ fn mysql() -> &'static MariaDb {
             &[],
             "create user sha@'%' identified by 'p€ss'; create user plain@'%' identified by 'p€ss';
              create user warm@'%' identified by 'p€ss'; create user local@'%' identified by 'p€ss';
+             create user sha256@'%' identified with sha256_password by 'p€ss';
              create user nobody@'%'; grant all on *.* to sha@'%'; create database w",
         )
     })
@@ -140,7 +141,7 @@ fn mysql() -> &'static MariaDb {
 #[test]
 fn a_user_of_every_plugin_logs_in() {
     type Way = fn(&MariaDb, &str, &str) -> Settings;
-    let table: [(&MariaDb, &str, &str, Way); 13] = [
+    let table: [(&MariaDb, &str, &str, Way); 15] = [
         (mariadb(), "native", "p€ss", tcp),
         (mariadb(), "native", "p€ss", encrypted),
         (mariadb(), "native", "p€ss", socket),
@@ -154,6 +155,8 @@ fn a_user_of_every_plugin_logs_in() {
         (mysql(), "sha", "p€ss", encrypted),
         (mysql(), "plain", "p€ss", tcp),
         (mysql(), "local", "p€ss", socket),
+        (mysql(), "sha256", "p€ss", encrypted),
+        (mysql(), "sha256", "p€ss", tcp),
         (mysql(), "nobody", "", tcp),
     ];
     for (db, user, password, way) in table {
@@ -187,6 +190,117 @@ fn a_user_of_every_plugin_logs_in() {
     // By heart now: no key and no TLS is needed.
     for _ in 0..2 {
         Connection::open(&tcp(mysql(), "warm", "p€ss")).unwrap();
+    }
+}
+
+/// PAM's wrapper copies its services to a directory beside this one, and leaves it there when its process is killed.
+struct Copies(tempfile::TempDir);
+
+impl Drop for Copies {
+    fn drop(&mut self) {
+        let own = self.0.path().to_str().unwrap();
+        let beside = std::fs::read_dir(std::env::temp_dir()).unwrap();
+        for copy in beside.flatten().map(|entry| entry.path()) {
+            let service = std::fs::read_to_string(copy.join("wire")).unwrap_or_default();
+            if service.contains(own) {
+                let _ = std::fs::remove_dir_all(copy);
+            }
+        }
+    }
+}
+
+/// By PAM, with a table of passwords: the server reads the password itself, so it goes under TLS or not at all.
+#[test]
+fn a_password_goes_as_it_is_under_tls_alone() {
+    // Goes after the server.
+    let copies = Copies(tempfile::Builder::new().prefix("pam").tempdir().unwrap());
+    let home = copies.0.path();
+    let (services, passwords) = (home.join("services"), home.join("passwords"));
+    std::fs::create_dir(&services).unwrap();
+    std::fs::write(&passwords, "pam:p\u{20ac}ss:wire\n").unwrap();
+    let module = format!(
+        "/usr/lib/{}-linux-gnu/pam_wrapper/pam_matrix.so",
+        std::env::consts::ARCH
+    );
+    assert!(
+        std::path::Path::new(&module).exists(),
+        "apt-get install libpam-wrapper"
+    );
+    let line = |what: &str| format!("{what} required {module} passdb={}\n", passwords.display());
+    std::fs::write(services.join("wire"), line("auth") + &line("account")).unwrap();
+    common::run(
+        std::process::Command::new("chmod")
+            .args(["-R", "a+rX"])
+            .arg(home),
+    );
+    let environment = [
+        ("LD_PRELOAD", "libpam_wrapper.so"),
+        ("PAM_WRAPPER", "1"),
+        ("PAM_WRAPPER_SERVICE_DIR", services.to_str().unwrap()),
+    ];
+    let options = options("server");
+    let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
+    options.extend([
+        "--plugin-load-add=auth_pam_v1",
+        "--pam-use-cleartext-plugin=1",
+    ]);
+    let db = MariaDb::start_in(&environment, &options);
+    db.sql("create user pam@'%' identified via pam using 'wire'");
+
+    let mut connection = Connection::open(&encrypted(&db, "pam", "p€ss")).unwrap();
+    assert_eq!(one(&mut connection, "select current_user()"), "pam@%");
+    match Connection::open(&encrypted(&db, "pam", "p€s")) {
+        Err(Error::Server(e)) => assert_eq!(e.number, 1045, "{e}"),
+        other => panic!("{other:?}"),
+    }
+    match Connection::open(&tcp(&db, "pam", "p€ss")) {
+        Err(Error::PasswordKept(_)) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+/// TLS 1.2 and 1.3 are spoken; 1.1 is not, though the server would.
+#[test]
+fn tls_of_before_1_2_is_refused() {
+    let start = |version: &str| {
+        let version = format!("--tls-version={version}");
+        started(
+            MariaDb::start_with,
+            &[&version, "--ssl-cipher=DEFAULT@SECLEVEL=0"],
+            "create user native@'%' identified by 'p€ss'",
+        )
+    };
+    for version in ["TLSv1.2", "TLSv1.3"] {
+        let db = start(version);
+        let mut connection = Connection::open(&encrypted(&db, "native", "p€ss")).unwrap();
+        let mut rows = connection.query("show status like 'Ssl_version'").unwrap();
+        let mut row = rows.read().unwrap().unwrap();
+        row.value().unwrap();
+        assert_eq!(row.text().unwrap(), version);
+    }
+    let db = start("TLSv1.1");
+    let spoken = std::process::Command::new("openssl")
+        .args([
+            "s_client",
+            "-starttls",
+            "mysql",
+            "-tls1_1",
+            "-cipher",
+            "DEFAULT@SECLEVEL=0",
+            "-connect",
+        ])
+        .arg(format!("127.0.0.1:{}", db.port))
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let spoken = String::from_utf8_lossy(&spoken.stdout).into_owned();
+    assert!(
+        spoken.contains("Protocol  : TLSv1.1") && spoken.contains("Cipher is ECDHE"),
+        "{spoken}"
+    );
+    match Connection::open(&encrypted(&db, "native", "p€ss")) {
+        Err(Error::Tls(_)) => {}
+        other => panic!("{other:?}"),
     }
 }
 

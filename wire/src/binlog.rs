@@ -27,6 +27,17 @@ const THROUGH_GTID: u16 = 4;
 pub struct Binlog<'a> {
     session: &'a mut Session,
     done: bool,
+    /// An event has begun and not ended, read by parts.
+    within: bool,
+}
+
+/// Bytes of an event, and whether it ends with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// The bytes; the first of an event hold its header.
+    pub bytes: &'a [u8],
+    /// True if the event ends with them.
+    pub last: bool,
 }
 
 impl<'a> Binlog<'a> {
@@ -71,6 +82,7 @@ impl<'a> Binlog<'a> {
         Ok(Self {
             session,
             done: false,
+            within: false,
         })
     }
 
@@ -94,6 +106,38 @@ impl<'a> Binlog<'a> {
                 self.done = true;
                 self.session.unread = false;
                 Err(answer::refusal(self.session.packets.get(packet)))
+            }
+            _ => Err(Error::Malformed("an event of another form")),
+        }
+    }
+    /// As [`Binlog::read`], in parts of some 256 KiB: memory does not grow with the event. An event is read by one of both.
+    ///
+    /// # Errors
+    /// As [`Binlog::read`].
+    pub fn part(&mut self) -> Result<Option<Part<'_>>, Error> {
+        if self.done {
+            return Ok(None);
+        }
+        let (range, last) = self.session.packets.part()?;
+        let begins = !std::mem::replace(&mut self.within, !last);
+        let bytes = self.session.packets.get(range);
+        if !begins {
+            return Ok(Some(Part { bytes, last }));
+        }
+        match bytes.first() {
+            Some(0x00) => Ok(Some(Part {
+                bytes: bytes.get(1..).unwrap_or_default(),
+                last,
+            })),
+            Some(0xfe) => {
+                self.done = true;
+                self.session.unread = false;
+                Ok(None)
+            }
+            Some(0xff) => {
+                self.done = true;
+                self.session.unread = false;
+                Err(answer::refusal(bytes))
             }
             _ => Err(Error::Malformed("an event of another form")),
         }

@@ -74,7 +74,16 @@ impl Connection {
     /// # Errors
     /// The server refuses it, or the connection is lost.
     pub fn execute(&mut self, statement: &str) -> Result<Done, Error> {
-        let mut done = self.query(statement)?.finish()?;
+        self.execute_bytes(statement.as_bytes())
+    }
+
+    /// The same of a statement that need not be UTF-8.
+    ///
+    /// # Errors
+    /// As [`Connection::execute`].
+    pub fn execute_bytes(&mut self, statement: &[u8]) -> Result<Done, Error> {
+        let first = self.session.command(QUERY, statement)?;
+        let mut done = Rows::begin(&mut self.session, first)?.finish()?;
         while done.more {
             let first = self.session.packets.read()?;
             done = Rows::begin(&mut self.session, first)?.finish()?;

@@ -32,7 +32,7 @@ mod stream;
 mod tests;
 
 pub use answer::Done;
-pub use binlog::{Binlog, From};
+pub use binlog::{Binlog, From, Part};
 pub use connection::Connection;
 pub use error::{Error, ServerError};
 pub use greeting::{Capabilities, Greeting};

@@ -21,6 +21,10 @@ pub(crate) struct Packets {
     /// The sequence number of the next packet, in both directions.
     sequence: u8,
     limit: usize,
+    /// Of a packet that is taken in parts: bytes still to come of what its last header announced, and whether another
+    /// header follows them.
+    left: usize,
+    goes_on: bool,
     out: Vec<u8>,
 }
 
@@ -32,6 +36,8 @@ impl Packets {
             filled: 0..0,
             sequence: 0,
             limit,
+            left: 0,
+            goes_on: false,
             out: Vec::new(),
         }
     }
@@ -99,6 +105,21 @@ impl Packets {
         self.filled = end..whole.len();
         self.buffer = whole;
         Ok(0..end)
+    }
+
+    /// The next part of a packet, and whether the packet ends with it. A packet is whole where it is smaller than the buffer;
+    /// of a larger one no more than that is ever in memory, so no limit holds.
+    pub(crate) fn part(&mut self) -> Result<(Range<usize>, bool), Error> {
+        if self.left == 0 {
+            self.left = self.header()?;
+            self.goes_on = self.left == FULL;
+        }
+        self.fill(self.left.min(CHUNK))?;
+        let taken = self.left.min(self.filled.len());
+        let part = self.filled.start..self.filled.start + taken;
+        self.filled.start = part.end;
+        self.left -= taken;
+        Ok((part, self.left == 0 && !self.goes_on))
     }
 
     #[inline]

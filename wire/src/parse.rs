@@ -10,13 +10,17 @@ const SHORT: Error = Error::Malformed("a packet is too short");
 
 impl<'a> Fields<'a> {
     pub(crate) fn take(&mut self, n: usize) -> Result<&'a [u8], Error> {
-        let (taken, rest) = self.0.split_at_checked(n).ok_or(SHORT)?;
+        let Some((taken, rest)) = self.0.split_at_checked(n) else {
+            return Err(SHORT);
+        };
         self.0 = rest;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(SHORT)?;
+        let Some((taken, rest)) = self.0.split_first_chunk() else {
+            return Err(SHORT);
+        };
         self.0 = rest;
         Ok(*taken)
     }
@@ -66,6 +70,17 @@ impl<'a> Fields<'a> {
     /// Length-encoded bytes; `None` is NULL.
     #[inline]
     pub(crate) fn value(&mut self) -> Result<Option<&'a [u8]>, Error> {
+        // Most values are short: rows have no other work than this.
+        if let [length @ 0..=250, rest @ ..] = self.0
+            && let Some((value, rest)) = rest.split_at_checked(usize::from(*length))
+        {
+            self.0 = rest;
+            return Ok(Some(value));
+        }
+        self.long()
+    }
+
+    fn long(&mut self) -> Result<Option<&'a [u8]>, Error> {
         let Some(length) = self.length()? else {
             return Ok(None);
         };

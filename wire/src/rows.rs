@@ -190,6 +190,12 @@ impl<'a> Row<'a> {
         std::str::from_utf8(value).map_err(|_| Error::Malformed("a text is not UTF-8"))
     }
 
+    /// Bytes of the values that were not read yet, with their lengths.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.fields.0.len()
+    }
+
     /// True if all values were read.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -216,16 +216,26 @@ fn waited(begun: Instant, idle: Option<Duration>, stop: &Stop) -> Result<(), Err
     }
 }
 
-/// Addresses of a name. A cluster's DNS is away for a moment now and then: it is asked three times.
-fn lookup(host: &str, port: u16, stop: &Stop) -> Result<impl Iterator<Item = SocketAddr>, Error> {
+/// Addresses of a name.
+fn lookup(host: &str, port: u16, stop: &Stop) -> Result<std::vec::IntoIter<SocketAddr>, Error> {
+    asked(host, stop, LOOKUP_PAUSE, || (host, port).to_socket_addrs())
+}
+
+/// A cluster's DNS is away for a moment now and then: it is asked three times, with a pause.
+fn asked<T>(
+    host: &str,
+    stop: &Stop,
+    pause: Duration,
+    mut ask: impl FnMut() -> io::Result<T>,
+) -> Result<T, Error> {
     let mut tries = 1;
     loop {
-        match (host, port).to_socket_addrs() {
+        match ask() {
             Ok(addresses) => return Ok(addresses),
             Err(_) if stop.is_stopped() => return Err(Error::Stopped),
             Err(_) if tries < LOOKUPS => {
                 tries += 1;
-                std::thread::sleep(LOOKUP_PAUSE);
+                std::thread::sleep(pause);
             }
             Err(cause) => {
                 return Err(Error::UnknownHost {
@@ -252,4 +262,42 @@ fn tcp(addresses: impl Iterator<Item = SocketAddr>, limit: Duration) -> io::Resu
         }
     }
     Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_name_is_asked_for_three_times() {
+        // Which answer is good, what comes of it, how often was asked.
+        for (good, found, times) in [(1, true, 1), (3, true, 3), (4, false, 3)] {
+            let mut asked = 0;
+            let answer = super::asked("db", &Stop::default(), Duration::ZERO, || {
+                asked += 1;
+                if asked == good {
+                    Ok(asked)
+                } else {
+                    Err(io::Error::other("no such host"))
+                }
+            });
+            assert_eq!((answer.is_ok(), asked), (found, times));
+            if let Err(e) = answer {
+                assert!(matches!(e, Error::UnknownHost { host, .. } if host == "db"));
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_told_to_stop_asks_no_more() {
+        let (stop, mut asked) = (Stop::default(), 0);
+        stop.stop();
+        let answer = super::asked("db", &stop, Duration::ZERO, || {
+            asked += 1;
+            Err::<(), _>(io::Error::other("no such host"))
+        });
+        assert!(matches!(answer, Err(Error::Stopped)));
+        assert_eq!(asked, 1);
+    }
 }

@@ -10,14 +10,23 @@ use crate::volumes::Ground;
 
 use super::archive;
 use super::databases::{self, Outcome};
-use super::fields::Merged;
+use super::fields::{Merged, merge};
 use super::resolve::{References, examine, plain_password};
 use super::storages;
 use super::words::{as_postgresql, as_s3};
 
 /// What a Backup or CronBackup says.
 pub fn backup(name: &str, namespace: &str, body: &BackupBody) -> Outcome {
-    let (resolved, bad) = examine(name, namespace, body, &References::default());
+    let (mut resolved, bad) = examine(name, namespace, body, &References::default());
+    let merged = merge(body);
+    let (path, schedule) = &merged.schedule;
+    if let Some(cron) = merged.cron() {
+        let path = format!("{path}.cron");
+        let zone = schedule.time_zone.as_deref();
+        resolved
+            .warnings
+            .extend(crate::validate::schedule_warning(&path, &cron, zone));
+    }
     Outcome {
         problems: bad.problems,
         warnings: resolved.warnings,
@@ -69,6 +78,19 @@ mod tests {
 
     fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
         serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn o7_a_schedule_of_seconds_is_warned_of() {
+        let body = read(json!({ "spec": {
+            "databaseRefs": [{ "name": "a" }], "storageRefs": [{ "name": "s" }],
+            "schedule": { "cron": "@every 30s" },
+        }}));
+        let said = backup("nightly", "app", &body).said().concat();
+        assert!(
+            said.contains("spec.schedule.cron: \"@every 30s\" starts a run every 30s"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Only parsed, length-limited, escaped fields of a report reach status.
 
+mod binlogs;
 mod reason;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::run::{Artefact, MAX_ARTEFACTS, MAX_MESSAGE, Verification};
 pub use crate::text::clean;
 use crate::text::word;
+pub use binlogs::{Binlogs, Gap, LogPlace};
 pub use reason::Reason;
 
 /// Schema of the report; a message without it is no report.
@@ -44,6 +46,12 @@ const MAX_REASON: usize = 64;
 const MAX_TIME: usize = 40;
 /// Longest warning, version and position.
 const MAX_WARNING: usize = 256;
+/// The engine of a Backup some of whose Databases were dumped by the one and some by the other.
+const MIXED: &str = "Mixed";
+/// Longest name of an engine.
+const MAX_ENGINE: usize = 16;
+/// Longest words about a snapshot.
+const MAX_SNAPSHOT: usize = 64;
 
 /// What a Backup refers to and a run connects to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,6 +118,9 @@ pub struct Report {
     /// Bytes stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored_bytes: Option<i64>,
+    /// Of a restore of a part: bytes of the stored artefact that were read, or would be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<i64>,
     /// Tables in the dump.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tables: Option<i64>,
@@ -125,6 +136,19 @@ pub struct Report {
     /// Version of server and client.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub server: String,
+    /// What made the dump of a MySQL or MariaDB server: Native or Client; Mixed of a Backup with both; empty where there is no
+    /// choice.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub engine: String,
+    /// Why it was the client.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub engine_reason: String,
+    /// What made the connections of a native dump see the same, in words.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub snapshot: String,
+    /// The moment they see, RFC 3339.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub snapshot_at: String,
     /// Binlog position or GTID set of the dump.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub position: String,
@@ -143,6 +167,9 @@ pub struct Report {
     /// Outcome of a Verify action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
+    /// What a run that pulls binary logs stored of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binlogs: Option<Binlogs>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
@@ -159,6 +186,30 @@ impl Report {
             run: run.to_owned(),
             phase: "Starting".to_owned(),
             ..Self::default()
+        }
+    }
+
+    /// A Database of a Backup was dumped by this engine; by the client for this reason, by the runner itself with this
+    /// snapshot and moment. Of more than one Database no snapshot stands here: each has its own.
+    pub fn dumped(&mut self, database: &str, engine: &str, by: Result<(String, String), &str>) {
+        (self.snapshot, self.snapshot_at) = match &by {
+            Ok((snapshot, at)) if self.engine.is_empty() => (snapshot.clone(), at.clone()),
+            _ => (String::new(), String::new()),
+        };
+        if self.engine.is_empty() {
+            engine.clone_into(&mut self.engine);
+        } else if self.engine != engine {
+            MIXED.clone_into(&mut self.engine);
+        }
+        let Err(why) = by else { return };
+        let why = format!("Database {database}: {why}");
+        if !self.engine_reason.contains(&why) {
+            let between = if self.engine_reason.is_empty() {
+                ""
+            } else {
+                "; "
+            };
+            self.engine_reason.push_str(&format!("{between}{why}"));
         }
     }
 
@@ -194,7 +245,11 @@ impl Report {
             } else {
                 report.artefacts.clear();
                 report.position.clear();
+                report.engine_reason.clear();
                 report.verification = None;
+                if let Some(binlogs) = &mut report.binlogs {
+                    binlogs.shorten();
+                }
             }
         }
     }
@@ -226,17 +281,23 @@ impl Report {
             raw_bytes,
             raw_sha256,
             stored_bytes,
+            read_bytes,
             tables,
             rows,
             mut artefacts,
             artefacts_omitted,
             server,
+            engine,
+            engine_reason,
+            snapshot,
+            snapshot_at,
             position,
             warnings,
             pruned,
             notified,
             endpoints,
             verification,
+            binlogs,
         } = self;
         let extra = artefacts.len().saturating_sub(MAX_ARTEFACTS);
         artefacts.truncate(MAX_ARTEFACTS);
@@ -255,11 +316,16 @@ impl Report {
             raw_bytes,
             raw_sha256: hex(&raw_sha256),
             stored_bytes,
+            read_bytes,
             tables,
             rows,
             artefacts: artefacts.into_iter().map(artefact).collect(),
             artefacts_omitted: artefacts_omitted.saturating_add(extra),
             server: said(&server, MAX_WARNING),
+            engine: word(&engine, MAX_ENGINE),
+            engine_reason: said(&engine_reason, MAX_WARNING),
+            snapshot: said(&snapshot, MAX_SNAPSHOT),
+            snapshot_at: clean(&snapshot_at, MAX_TIME),
             position: said(&position, MAX_WARNING),
             warnings: warnings
                 .iter()
@@ -274,6 +340,7 @@ impl Report {
                 .map(endpoint)
                 .collect(),
             verification: verification.map(self::verification),
+            binlogs: binlogs.map(Binlogs::cleaned),
         }
     }
 }
@@ -367,6 +434,47 @@ mod tests {
     }
 
     #[test]
+    fn the_engines_of_several_databases_are_told_with_their_reasons() {
+        let native = || {
+            Ok((
+                "2 sessions agreed".to_owned(),
+                "2025-01-15T02:00:00Z".to_owned(),
+            ))
+        };
+        let told = |report: &Report| {
+            let Report {
+                engine,
+                engine_reason,
+                snapshot,
+                snapshot_at,
+                ..
+            } = report.clone();
+            [engine, engine_reason, snapshot, snapshot_at]
+        };
+        let mut report = Report::new("r");
+        report.dumped("shop", "Native", native());
+        assert_eq!(
+            told(&report),
+            ["Native", "", "2 sessions agreed", "2025-01-15T02:00:00Z"]
+        );
+        report.dumped("other", "Native", native());
+        assert_eq!(told(&report), ["Native", "", "", ""]);
+        for _ in 0..2 {
+            report.dumped("old", "Client", Err("version 5.7 is old"));
+        }
+        assert_eq!(
+            told(&report),
+            ["Mixed", "Database old: version 5.7 is old", "", ""]
+        );
+        report.dumped("odd", "Client", Err("engine SPIDER"));
+        let why = "Database old: version 5.7 is old; Database odd: engine SPIDER";
+        assert_eq!(told(&report), ["Mixed", why, "", ""]);
+        let mut report = Report::new("r");
+        report.dumped("old", "Client", Err("it is old"));
+        assert_eq!(told(&report), ["Client", "Database old: it is old", "", ""]);
+    }
+
+    #[test]
     fn other_messages_are_no_reports() {
         for text in [
             "",
@@ -413,6 +521,10 @@ mod tests {
             &mut report.raw_sha256,
             &mut report.server,
             &mut report.position,
+            &mut report.engine,
+            &mut report.engine_reason,
+            &mut report.snapshot,
+            &mut report.snapshot_at,
         ] {
             "t".clone_into(field);
         }

@@ -92,6 +92,12 @@ reasons! {
     TargetIsSource: SETTINGS;
     /// The archive does not hold what was chosen. The message lists what it holds.
     NotInArchive: SETTINGS;
+    /// The artefact does not hold a table or database that was chosen. The message names what is near.
+    NotInArtefact: SETTINGS;
+    /// The artefact can't be restored in parts, as it is no dump of the native engine. Restore it whole into another server or under another name, and copy the table.
+    NotInParts: SETTINGS;
+    /// What was chosen refers to tables that are neither chosen nor in the target. Choose them too, or leave the foreign keys out.
+    NeedsOthers: SETTINGS;
     /// This part of the archive is not restored by a Restore. Download it and restore it by hand.
     RestoredByHand: SETTINGS;
     /// The artefact can't be verified by restore here. The message says what would help.

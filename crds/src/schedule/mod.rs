@@ -176,6 +176,21 @@ impl Schedule {
         }
     }
 
+    /// What is to be said of an interval that is shorter than a run can be of use.
+    #[must_use]
+    pub fn too_often(&self) -> Option<String> {
+        let seconds = self.is_every()?.as_secs();
+        let text = self.text();
+        if seconds < LEAST_SECONDS {
+            return Some(format!(
+                "{text:?} is shorter than the least interval of {LEAST_SECONDS}s: slots that come sooner are not started"
+            ));
+        }
+        (seconds < 60).then(|| format!(
+            "{text:?} starts a run every {seconds}s, and a pod alone takes some seconds to start: slots will find the run before still active; write @every 1m or longer"
+        ))
+    }
+
     /// The schedule in words, without the zone: `at 02:00 every day`.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -196,6 +211,9 @@ impl Schedule {
         }
     }
 }
+
+/// Least seconds between slots that are started: what comes sooner gives nobody a newer backup.
+pub const LEAST_SECONDS: u64 = 10;
 
 /// Whole seconds since the epoch as an instant; `None` outside chrono's years.
 fn instant(seconds: i64) -> Option<DateTime<Utc>> {

@@ -37,6 +37,9 @@ impl Verdict {
             About::Unverified => format!(
                 "make another and verify it: {again}, then kubectl backup verify {object} --restore"
             ),
+            About::Incomplete => format!(
+                "do what condition BinlogsComplete says below; a good backup ends a gap: {again}"
+            ),
             About::Pending => format!("follow the run: kubectl backup wait {run} --follow"),
             About::Suspended => format!("start slots again: kubectl backup resume {object}"),
             About::Ok => return None,

@@ -242,6 +242,15 @@ fn stands(subject: &Subject<'_>) -> Option<(Reason, Cause)> {
         };
         return Some((Reason::Unverified, cause));
     }
+    if let Some(incomplete) = is_false(status, condition::BINLOGS_COMPLETE) {
+        let found = of_condition(incomplete);
+        let cause = Cause {
+            cause: reason::BINLOGS_INCOMPLETE.to_owned(),
+            why: format!("binary logs: {}", found.why),
+            ..found
+        };
+        return Some((Reason::Incomplete, cause));
+    }
     let waits = |r: &&Run| !r.result.is_final() && r.phase.as_deref() == Some(PENDING);
     let pending = status.runs.iter().find(waits)?;
     let cause = Cause {

@@ -85,6 +85,8 @@ pub enum Reason {
     Never,
     /// The newest good run is older than the asker allows.
     Stale,
+    /// Events may be missing since the newest backup: binary logs were not pulled, or have a gap.
+    Incomplete,
     /// Something keeps a run from starting.
     Pending,
     /// No slot is started because somebody wants it so, and nothing worse is known.
@@ -96,7 +98,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every one.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Refused,
         Self::Unseen,
         Self::Overdue,
@@ -106,6 +108,7 @@ impl Reason {
         Self::Unverified,
         Self::Never,
         Self::Stale,
+        Self::Incomplete,
         Self::Pending,
         Self::Suspended,
         Self::Ok,
@@ -123,6 +126,7 @@ impl Reason {
             Self::Unverified => "unverified",
             Self::Never => "never",
             Self::Stale => "stale",
+            Self::Incomplete => "incomplete",
             Self::Pending => "pending",
             Self::Suspended => "suspended",
             Self::Ok => "ok",
@@ -291,8 +295,10 @@ fn unsuspended(
         let since = lateness.warning.unwrap_or(now);
         return verdict(state, reason, late_cause(why, since));
     }
-    if let Some(pending) = stands(Reason::Pending) {
-        return verdict(State::Warning, Reason::Pending, pending);
+    for less in [Reason::Incomplete, Reason::Pending] {
+        if let Some(cause) = stands(less) {
+            return verdict(State::Warning, less, cause);
+        }
     }
     let why = match facts.success {
         None => "no good run yet".to_owned(),

@@ -3,6 +3,7 @@
 pub(crate) mod download_pod;
 pub(crate) mod file;
 pub(crate) mod gobackup;
+pub(crate) mod moment;
 pub(crate) mod mysql;
 pub(crate) mod needs;
 pub(crate) mod restore;

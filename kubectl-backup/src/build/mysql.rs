@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crds::binlogs::Binlogs;
 use crds::mysql_backup::MysqlSource;
 use crds::parts::{
     AgeEncryption, Compression, CompressionType, ConcurrencyPolicy, CredentialsRef, Destination,
-    Encryption, Retention, S3CredentialsRef, S3Destination, SecretKeyRef, Tls, TlsMode,
+    Encryption, Engine, Retention, S3CredentialsRef, S3Destination, SecretKeyRef, Tls, TlsMode,
     VolumeDestination,
 };
 use crds::validate::Problem;
@@ -14,7 +15,8 @@ use k8s_openapi::api::core::v1::{EnvVar, LocalObjectReference, PersistentVolumeC
 
 use super::bad_name;
 use crate::cli::{
-    Concurrency, CreateMysql, DestinationFlags, S3Flags, SourceFlags, StoreFlags, TlsFlag,
+    Concurrency, CreateMysql, DestinationFlags, EngineFlag, S3Flags, SourceFlags, StoreFlags,
+    TlsFlag,
 };
 use crate::error::{Error, Result};
 
@@ -46,6 +48,9 @@ pub(crate) fn mysql(args: &CreateMysql) -> Result<MysqlBackup> {
             .transpose()?,
         encryption: encryption(&args.store)?,
         retention: retention(&args.store.retention)?,
+        binlogs: args.source.binlogs.clone().map(|interval| Binlogs {
+            interval: Some(interval),
+        }),
         ..MysqlBackupSpec::default()
     };
     let name = args.name.as_deref().unwrap_or_default();
@@ -95,6 +100,9 @@ pub(crate) fn flag_of(path: &str) -> &str {
         path if path.starts_with("spec.encryption.age") => "--encrypt-to",
         path if path.starts_with("spec.source.excludeTables") => "--exclude-tables",
         path if path.starts_with("spec.source.databases") => "--databases",
+        "spec.binlogs.interval" => "--binlogs",
+        "spec.source.accounts" => "--accounts",
+        "spec.source.sessions" => "--sessions",
         path => path,
     }
 }
@@ -138,10 +146,21 @@ fn source(flags: &SourceFlags, client_image: Option<&str>) -> Result<Option<Mysq
         databases: flags.databases.clone(),
         exclude_tables: flags.exclude_tables.clone(),
         tls: flags.tls.map(tls),
+        engine: flags.engine.engine.map(engine),
+        accounts: flags.engine.accounts,
+        sessions: flags.engine.sessions,
         client_image: client_image.map(str::to_owned),
         ..MysqlSource::default()
     };
     Ok((source != MysqlSource::default()).then_some(source))
+}
+
+/// `--engine`.
+pub(crate) fn engine(flag: EngineFlag) -> Engine {
+    match flag {
+        EngineFlag::Native => Engine::Native,
+        EngineFlag::Client => Engine::Client,
+    }
 }
 
 /// `--tls`.

@@ -62,8 +62,14 @@ impl Needs {
 
     /// Of what works with the archives of a Backup.
     pub(crate) fn of_archives(files: &Files, job: &JobOptions) -> Self {
-        let mut needs = Self::default();
+        let mut needs = Self::of_job(job);
         needs.volumes(&files.volumes);
+        needs
+    }
+
+    /// Of the pod that a Backup's own settings make, but for what it refers to.
+    pub(crate) fn of_job(job: &JobOptions) -> Self {
+        let mut needs = Self::default();
         needs.volumes(&job.volumes);
         needs.environment(&job.env, &[]);
         needs

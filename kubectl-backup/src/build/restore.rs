@@ -2,11 +2,11 @@
 
 use crds::parts::{AgeDecryption, Decryption, SecretKeyRef};
 use crds::restore::{
-    Definers, RestoreFrom, RestoreLocation, RestoreSpec, RestoreTarget, StoredObject,
+    Definers, Replay, RestoreFrom, RestoreLocation, RestoreSpec, RestoreTarget, StoredObject,
 };
 
 use super::mysql::{credentials, place, tls};
-use crate::cli::{DefinersFlag, LocationFlags, Restore, S3Flags, TargetFlags};
+use crate::cli::{DefinersFlag, LocationFlags, ReplayFlags, Restore, S3Flags, TargetFlags};
 use crate::error::{Error, Result};
 
 /// The object that is restored from, and the run if one was named.
@@ -48,6 +48,13 @@ pub(crate) fn spec(args: &Restore, from: Option<&From>) -> Result<RestoreSpec> {
         to,
         dry_run: args.check,
         overwrite: args.overwrite,
+        accounts: args.accounts,
+        replay: replay(&args.replay),
+        verify: args.verify.map(Into::into),
+        tables: args.tables.clone(),
+        databases: args.databases.clone(),
+        exclude_tables: args.exclude_tables.clone(),
+        without_foreign_keys: args.without_foreign_keys,
         definers: definers(args)?,
         definer: args.definer.clone(),
         image: args.image.clone(),
@@ -67,11 +74,20 @@ pub(crate) fn spec(args: &Restore, from: Option<&From>) -> Result<RestoreSpec> {
 fn flag_of(path: &str) -> &str {
     match path {
         "spec.to.host" => "--to",
+        "spec.replay.at" => "--replay-to",
+        "spec.replay" => "--replay-to, --gtid, --before-gtid, --latest",
         "spec.to.volume" | "spec.to.volume.path" => "--to-volume",
         "spec.to.credentialsSecretRef" => "--secret",
+        "spec.to.sessions" => "--sessions",
+        "spec.verify" => "--verify",
         "spec.from.location.destination.s3.bucket" => "--s3-bucket",
         "spec.from.location.destination.volume.path" => "--path",
         "spec.from.location.object" => "--of",
+        "spec.accounts" => "--accounts",
+        "spec.withoutForeignKeys" => "--without-foreign-keys",
+        path if path.starts_with("spec.tables") => "--tables",
+        path if path.starts_with("spec.databases") => "--databases",
+        path if path.starts_with("spec.excludeTables") => "--exclude-tables",
         path => path,
     }
 }
@@ -120,6 +136,17 @@ fn of_object(args: &Restore, from: &From) -> Result<RestoreFrom> {
         storage: args.storage.clone(),
         location: None,
     })
+}
+
+/// Up to where binary logs are replayed, where a flag says so.
+fn replay(flags: &ReplayFlags) -> Option<Replay> {
+    let replay = Replay {
+        at: flags.replay_to.clone(),
+        gtid: flags.gtid.clone(),
+        before_gtid: flags.before_gtid.clone(),
+        latest: flags.latest.then_some(true),
+    };
+    (replay != Replay::default()).then_some(replay)
 }
 
 /// What becomes of definers: `--definer` alone means To.
@@ -177,6 +204,7 @@ fn target(flags: &TargetFlags, from: Option<&From>) -> Result<RestoreTarget> {
         credentials_secret_ref: secret.map(credentials).transpose()?,
         database: flags.database.clone(),
         tls: flags.tls.map(tls),
+        sessions: flags.sessions,
         ..RestoreTarget::default()
     })
 }

@@ -15,6 +15,6 @@ pub(crate) struct Cancel {
     #[arg(long)]
     pub(crate) wait: bool,
     /// Longest time to wait; 0 waits for ever
-    #[arg(long, default_value = "2m", value_name = "DURATION")]
+    #[arg(long, default_value = "2m", requires = "wait", value_name = "DURATION")]
     pub(crate) timeout: String,
 }

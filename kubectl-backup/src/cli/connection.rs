@@ -70,10 +70,39 @@ pub(crate) struct Connection {
     /// How long to wait for one answer of the server, such as 30s; 0, the default, waits for ever
     #[arg(long, global = true, value_name = "DURATION", hide_short_help = true)]
     pub(crate) request_timeout: Option<String>,
-    /// Default cache directory; accepted as kubectl's, nothing is cached
+    /// Level of the log on stderr: from 6 on a line for each request, with method, URL, status and milliseconds; headers and bodies are never shown
+    #[arg(
+        short = 'v',
+        long = "v",
+        alias = "verbose",
+        global = true,
+        value_name = "LEVEL",
+        default_value_t,
+        hide_short_help = true
+    )]
+    pub(crate) v: u8,
+    /// Accepted because kubectl has it; has no effect, as nothing is cached
     #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     pub(crate) cache_dir: Option<PathBuf>,
-    /// Ask for uncompressed answers; they always are
+    /// Accepted because kubectl has it; has no effect, as answers are never compressed
     #[arg(long, global = true, hide_short_help = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) disable_compression: Option<bool>,
+}
+
+impl Connection {
+    /// What is said of flags that are kubectl's and do nothing here.
+    pub(crate) fn idle(&self) -> Vec<&'static str> {
+        let rows = [
+            (
+                self.cache_dir.is_some(),
+                "--cache-dir does nothing here: nothing is cached",
+            ),
+            (
+                self.disable_compression.is_some(),
+                "--disable-compression does nothing here: answers are never compressed",
+            ),
+        ];
+        let given = rows.into_iter().filter(|(given, _)| *given);
+        given.map(|(_, text)| text).collect()
+    }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::shared::{Change, Targets};
+use super::shared::{Change, OutcomeFlag, Targets};
 
 /// `delete`.
 #[derive(Args, Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct Delete {
     /// Keep what was stored (the default)
     #[arg(long, conflicts_with = "delete_data")]
     pub(crate) keep_data: bool,
-    /// Have the operator remove what was stored first; asks for consent. With --dry-run=server a Job says what would go
+    /// Remove what was stored first; you are asked before. With --dry-run=server a Job lists what would be removed
     #[arg(long)]
     pub(crate) delete_data: bool,
     /// Wait until the object is gone; --wait=false returns at once
@@ -25,4 +25,7 @@ pub(crate) struct Delete {
     /// Dry run and output.
     #[command(flatten)]
     pub(crate) change: Change,
+    /// What if all is as it is to be.
+    #[command(flatten)]
+    pub(crate) unchanged: OutcomeFlag,
 }

@@ -10,10 +10,10 @@ pub(crate) struct Doctor {
     /// Object to look at; all of the namespace if unset
     #[arg(value_name = "TYPE/NAME")]
     pub(crate) name: Option<String>,
-    /// Have the operator log in to database and store of the objects, from a pod
+    /// Try the login to the database and to the store, from a pod
     #[arg(long)]
     pub(crate) probe: bool,
-    /// Delete what other operators left: CronJobs, finished Jobs and Secrets of these objects, webhooks nobody answers
+    /// Delete what other operators left behind: CronJobs, finished Jobs and Secrets of these objects, and webhooks that nobody answers
     #[arg(long)]
     pub(crate) fix: bool,
     /// Output format

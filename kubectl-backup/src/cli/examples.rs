@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory, FromArgMatches};
 use super::Cli;
 
 /// Verb, and what one types.
-const EXAMPLES: [(&str, &[&str]); 31] = [
+const EXAMPLES: [(&str, &[&str]); 33] = [
     ("create", &["kubectl backup create -f shop.yaml"]),
     (
         "create mysql",
@@ -63,12 +63,19 @@ const EXAMPLES: [(&str, &[&str]); 31] = [
     ("verify", &["kubectl backup verify shop"]),
     (
         "restore",
-        &["kubectl backup restore shop --to copy-db --secret copy-db --wait"],
+        &[
+            "kubectl backup restore shop --to copy-db --secret copy-db --wait",
+            "kubectl backup restore shop --tables shop.orders --to shop-db --secret shop-db",
+        ],
     ),
+    ("show", &["kubectl backup show shop -o yaml"]),
     ("download", &["kubectl backup download shop"]),
     (
         "suspend",
-        &["kubectl backup suspend shop --for 2h --reason 'upgrade'"],
+        &[
+            "kubectl backup suspend shop --for 2h --reason 'upgrade'",
+            "kubectl backup suspend shop --until 'tomorrow 06:00'",
+        ],
     ),
     ("resume", &["kubectl backup resume shop"]),
     ("logs", &["kubectl backup logs shop"]),
@@ -116,6 +123,10 @@ const EXAMPLES: [(&str, &[&str]); 31] = [
     ("bundle", &["kubectl backup bundle"]),
     ("completion", &["kubectl backup completion bash"]),
     ("man", &["kubectl backup man run-now"]),
+    (
+        "version",
+        &["kubectl backup version", "kubectl backup version --client"],
+    ),
 ];
 
 /// The description of the command line, examples included.
@@ -151,7 +162,7 @@ mod tests {
     use super::*;
 
     /// Verbs without an example: they show something by themselves, or nobody types them.
-    const WITHOUT: [&str; 4] = ["help", "version", "schedule", "__complete"];
+    const WITHOUT: [&str; 3] = ["help", "schedule", "__complete"];
 
     fn lacking(command: &Command, path: &str, found: &mut Vec<String>) {
         for inner in command.get_subcommands() {

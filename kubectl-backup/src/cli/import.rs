@@ -19,7 +19,7 @@ pub(crate) struct Import {
     /// Send nothing (client), or let the server check without storing (server); with --apply
     #[arg(long, value_enum, ignore_case = true, num_args = 0..=1, require_equals = true, default_missing_value = "client", default_value = "none", requires = "apply", value_name = "WHERE")]
     pub(crate) dry_run: DryRun,
-    /// Take over fields that others have set, instead of refusing to; with --apply
+    /// With --apply: also change fields that somebody else has set since; without this flag they are left, and named
     #[arg(long, requires = "apply")]
     pub(crate) force_conflicts: bool,
     /// Print the Secrets too, with their values
@@ -31,7 +31,7 @@ pub(crate) struct Import {
     /// Volume claim for storages of type local
     #[arg(long, value_name = "CLAIM")]
     pub(crate) pvc: Option<String>,
-    /// No gobackup runs any more: keep counts and removes the archives of its own lists too
+    /// Say that gobackup itself no longer runs: keep then counts, and removes, the archives that it stored as well
     #[arg(long)]
     pub(crate) adopt_state: bool,
     /// File with NAME=VALUE lines for the variables of the file; can be repeated

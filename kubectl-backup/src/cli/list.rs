@@ -14,10 +14,10 @@ pub(crate) struct List {
     /// In all namespaces
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
-    /// Objects with these labels
+    /// Only objects with these labels
     #[arg(short = 'l', long, value_name = "LABELS")]
     pub(crate) selector: Option<String>,
-    /// Objects with these fields
+    /// Only objects with these fields
     #[arg(long, value_name = "FIELDS")]
     pub(crate) field_selector: Option<String>,
     /// Output format
@@ -35,22 +35,22 @@ pub(crate) struct List {
     /// Show the list, then each change, until interrupted
     #[arg(short, long)]
     pub(crate) watch: bool,
-    /// Say of each change whether it was ADDED, MODIFIED or DELETED
+    /// With -w: show whether each change was ADDED, MODIFIED or DELETED
     #[arg(long, requires = "watch")]
     pub(crate) output_watch_events: bool,
     /// Objects the server sends at once; 0 for all
     #[arg(long, default_value_t = 500, value_name = "COUNT")]
     pub(crate) chunk_size: u32,
-    /// Objects that are suspended
+    /// Only objects that are suspended
     #[arg(long)]
     pub(crate) suspended: bool,
-    /// Objects whose last run failed
+    /// Only objects whose last run failed
     #[arg(long)]
     pub(crate) failed: bool,
-    /// Objects whose newest good run is older than their schedule allows
+    /// Only objects whose newest good run is older than their schedule allows
     #[arg(long)]
     pub(crate) stale: bool,
-    /// Objects with a run under way
+    /// Only objects with a run under way
     #[arg(long)]
     pub(crate) running: bool,
     /// Order of the lines

@@ -15,6 +15,7 @@ mod doctor;
 mod download;
 mod examples;
 mod export;
+mod groups;
 mod health;
 mod import;
 mod list;
@@ -28,6 +29,7 @@ mod runs;
 mod schedule;
 mod set;
 mod shared;
+mod show;
 mod suspend;
 mod top;
 mod verify;
@@ -52,19 +54,24 @@ pub(crate) use doctor::Doctor;
 pub(crate) use download::Download;
 pub(crate) use examples::{command, parse};
 pub(crate) use export::Export;
+pub(crate) use groups::grouped;
 pub(crate) use health::{Health, HealthOutput};
 pub(crate) use import::Import;
 pub(crate) use list::{List, SortBy};
 pub(crate) use logs::{LogFormat, Logs};
 pub(crate) use man::Man;
 pub(crate) use output::{ChangeOutput, Format, Output, StructuredOutput};
-pub(crate) use restore::{DefinersFlag, LocationFlags, Restore, TargetFlags};
+pub(crate) use restore::{DefinersFlag, LocationFlags, ReplayFlags, Restore, TargetFlags};
 pub(crate) use resume::Resume;
 pub(crate) use run_now::RunNow;
 pub(crate) use runs::Runs;
 pub(crate) use schedule::{Calendar, Explain, Next, Preview, Schedule, ScheduleVerb};
 pub(crate) use set::{PlaceFlags, Set};
-pub(crate) use shared::{Change, Concurrency, DestinationFlags, DryRun, S3Flags, Targets, TlsFlag};
+pub(crate) use shared::{
+    Change, Concurrency, DestinationFlags, DryRun, EngineFlag, NameFlag, OutcomeFlag, S3Flags,
+    Targets, TlsFlag,
+};
+pub(crate) use show::Show;
 pub(crate) use suspend::Suspend;
 pub(crate) use top::Top;
 pub(crate) use verify::Verify;
@@ -107,8 +114,7 @@ pub(crate) enum Verb {
     /// List runs, newest first
     #[command(visible_alias = "history")]
     Runs(Runs),
-    /// Show one object with its runs, pods, events and one piece of advice
-    #[command(visible_alias = "show")]
+    /// Show one object with its runs, pods and events, and what to do next
     Describe(Describe),
     /// Start a backup now
     #[command(visible_aliases = ["run", "trigger"])]
@@ -117,25 +123,27 @@ pub(crate) enum Verb {
     Wait(Wait),
     /// End a running backup, or a Restore
     Cancel(Cancel),
-    /// Read a stored artefact again and compare it with its manifest
+    /// Read a stored backup again and compare it with its checksum
     Verify(Verify),
-    /// Restore a stored dump into a server or onto a volume, after a check
+    /// Restore a stored backup into a server or onto a volume, after a check
     Restore(Box<Restore>),
-    /// Bring a stored artefact here, through a short-lived pod
+    /// Show what is in a stored backup: databases, tables, rows, bytes
+    Show(Show),
+    /// Download a stored backup, through a short-lived pod
     Download(Download),
-    /// Start no more slots of a schedule
+    /// Pause a schedule: no new runs start
     Suspend(Suspend),
-    /// Start slots of a schedule again
+    /// Let a suspended schedule run again
     Resume(Resume),
     /// Print the log of a run
     Logs(Logs),
     /// Change schedule, retention and the like
     Set(Box<Set>),
-    /// Show what applying a file would change; status 0 same, 1 differs
+    /// Show what applying a file would change; exits with 0 if nothing, with 1 if something
     Diff(Diff),
     /// Translate a gobackup.yml into objects, print or apply them
     Import(Import),
-    /// Print objects as one would write them
+    /// Print objects as manifests, without what the cluster added
     Export(Export),
     /// Delete backup objects; what they stored stays unless told otherwise
     Delete(Delete),
@@ -181,9 +189,6 @@ pub(crate) struct Global {
     /// Print results, warnings and errors only
     #[arg(short, long, global = true, hide_short_help = true)]
     pub(crate) quiet: bool,
-    /// Log what the client does to stderr; repeat for more
-    #[arg(short, long, global = true, action = clap::ArgAction::Count, hide_short_help = true)]
-    pub(crate) verbose: u8,
     /// Answer every question with yes
     #[arg(short, long, global = true)]
     pub(crate) yes: bool,

@@ -1,9 +1,9 @@
 //! Arguments of `restore`.
 
 use clap::{Args, ValueEnum};
-use crds::restore::Definers;
+use crds::restore::{Definers, RestoreVerify};
 
-use super::shared::{Change, S3Flags, TlsFlag};
+use super::shared::{Change, NameFlag, S3Flags, TlsFlag};
 
 /// `restore`.
 #[derive(Args, Debug)]
@@ -11,7 +11,7 @@ pub(crate) struct Restore {
     /// A run, or an object for its newest artefact; none with --pvc or --s3-bucket
     #[arg(value_name = "RUN|TYPE/NAME", required_unless_present_any = ["pvc", "s3_bucket"], conflicts_with_all = ["pvc", "s3_bucket"])]
     pub(crate) from: Option<String>,
-    /// The newest artefact of this moment or earlier, RFC 3339
+    /// The newest backup at or before this moment, as in 2026-09-04T18:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<String>,
     /// Database (gobackup.io) whose dump in the archive is meant; every one that fits the server if unset
@@ -32,12 +32,33 @@ pub(crate) struct Restore {
     /// Restore even where the target holds data already, and into the server the dump came from
     #[arg(long)]
     pub(crate) overwrite: bool,
+    /// Make the users, roles and grants of the dump too (MySQL, MariaDB; dumps made with --accounts)
+    #[arg(long)]
+    pub(crate) accounts: bool,
+    /// Up to where binary logs are replayed behind the dump
+    #[command(flatten)]
+    pub(crate) replay: ReplayFlags,
+    /// Only these tables, as DATABASE.TABLE, with rows and triggers (MysqlBackup, native dumps: nothing else is read)
+    #[arg(long, value_name = "TABLES", value_delimiter = ',')]
+    pub(crate) tables: Vec<String>,
+    /// Only these databases, separated by commas, with all that is in them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) databases: Vec<String>,
+    /// All but these tables and views, as DATABASE.TABLE, separated by commas
+    #[arg(long, value_name = "TABLES", value_delimiter = ',')]
+    pub(crate) exclude_tables: Vec<String>,
+    /// Leave out foreign keys to tables that are neither restored nor in the target
+    #[arg(long)]
+    pub(crate) without_foreign_keys: bool,
     /// What becomes of the definers of views, triggers, routines and events (MySQL, MariaDB): kept if unset
     #[arg(long, value_enum, ignore_case = true, value_name = "WHAT")]
     pub(crate) definers: Option<DefinersFlag>,
     /// Account that becomes the definer of all, as USER@HOST
     #[arg(long, value_name = "USER@HOST")]
     pub(crate) definer: Option<String>,
+    /// What to compare with the dump after MySQL or MariaDB has loaded it: rows counted if unset
+    #[arg(long, value_enum, ignore_case = true, value_name = "WHAT")]
+    pub(crate) verify: Option<VerifyFlag>,
     /// Check only: compare the artefact, look at the target, write nothing
     #[arg(long)]
     pub(crate) check: bool,
@@ -59,6 +80,27 @@ pub(crate) struct Restore {
     /// Dry run and output.
     #[command(flatten)]
     pub(crate) change: Change,
+    /// Who writes it.
+    #[command(flatten)]
+    pub(crate) writer: NameFlag,
+}
+
+/// Up to where binary logs are replayed.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Point in time (a MysqlBackup with binary logs)")]
+pub(crate) struct ReplayFlags {
+    /// Replay binary logs behind the dump: all before this second, as in 2026-09-04T18:00:00Z
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["gtid", "before_gtid", "latest"])]
+    pub(crate) replay_to: Option<String>,
+    /// Replay binary logs up to this transaction, with it
+    #[arg(long, value_name = "GTID", conflicts_with_all = ["before_gtid", "latest"])]
+    pub(crate) gtid: Option<String>,
+    /// Replay binary logs up to this transaction, without it, such as a DROP
+    #[arg(long, value_name = "GTID", conflicts_with = "latest")]
+    pub(crate) before_gtid: Option<String>,
+    /// Replay binary logs as far as they are stored
+    #[arg(long)]
+    pub(crate) latest: bool,
 }
 
 /// `--definers`.
@@ -82,6 +124,27 @@ impl From<DefinersFlag> for Definers {
     }
 }
 
+/// `--verify`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VerifyFlag {
+    /// Count the rows of each table
+    Counts,
+    /// Read all rows back too
+    Whole,
+    /// Nothing more than what the server says while it loads
+    None,
+}
+
+impl From<VerifyFlag> for RestoreVerify {
+    fn from(flag: VerifyFlag) -> Self {
+        match flag {
+            VerifyFlag::Counts => Self::Counts,
+            VerifyFlag::Whole => Self::Whole,
+            VerifyFlag::None => Self::None,
+        }
+    }
+}
+
 /// The server to restore into, or the volume to put the dump onto.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Target")]
@@ -95,7 +158,7 @@ pub(crate) struct TargetFlags {
     )]
     pub(crate) to: Option<String>,
     /// Volume claim to put the dump of one Database (gobackup.io) onto, and the directory on it: dump.rdb of Redis, a new member's data of etcd, else its files
-    #[arg(long, value_name = "CLAIM[/DIRECTORY]", conflicts_with_all = ["to", "secret", "database", "tls"])]
+    #[arg(long, value_name = "CLAIM[/DIRECTORY]", conflicts_with_all = ["to", "secret", "database", "tls", "sessions"])]
     pub(crate) to_volume: Option<String>,
     /// Secret with user name and password, as NAME or NAME:USERNAME-KEY:PASSWORD-KEY
     #[arg(long, visible_alias = "credentials-secret", value_name = "SECRET")]
@@ -106,6 +169,9 @@ pub(crate) struct TargetFlags {
     /// Transport security to the server
     #[arg(long, value_enum, ignore_case = true, value_name = "MODE")]
     pub(crate) tls: Option<TlsFlag>,
+    /// Connections that load a dump of MySQL or MariaDB; as many as the container has CPUs, at most 4, if unset
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=i64::from(crds::bounds::MAX_SESSIONS)))]
+    pub(crate) sessions: Option<i32>,
 }
 
 /// A place where artefacts are, after object or cluster are lost.

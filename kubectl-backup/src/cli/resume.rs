@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::shared::{Change, Targets};
+use super::shared::{Change, NameFlag, OutcomeFlag, Targets};
 
 /// `resume`.
 #[derive(Args, Debug)]
@@ -22,4 +22,10 @@ pub(crate) struct Resume {
     /// Dry run and output.
     #[command(flatten)]
     pub(crate) change: Change,
+    /// Who writes it.
+    #[command(flatten)]
+    pub(crate) writer: NameFlag,
+    /// What if all is as it is to be.
+    #[command(flatten)]
+    pub(crate) unchanged: OutcomeFlag,
 }

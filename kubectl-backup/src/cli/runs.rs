@@ -14,17 +14,17 @@ pub(crate) struct Runs {
     /// In all namespaces
     #[arg(short = 'A', long, conflicts_with = "names")]
     pub(crate) all_namespaces: bool,
-    /// Objects with these labels
+    /// Only objects with these labels
     #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "names")]
     pub(crate) selector: Option<String>,
-    /// Runs that failed
+    /// Only runs that failed
     #[arg(long)]
     pub(crate) failed: bool,
-    /// What is really in the store, listed by a Job of the operator; STATE says Stored, NoRun for what
-    /// status has no run of, Former for what an object of this name stored that was deleted since,
-    /// Gobackup for what gobackup's own list names, NoRecord for what nothing vouches for, Damaged and
-    /// Missing for what is not there as it was stored, Pruned for what retention removed, and
-    /// Unreachable for a storage that could not be listed
+    /// What the store really holds, listed by a Job. STATE: Stored, there as it was stored; NoRun, there, but
+    /// status no longer lists its run; Former, of a deleted object of this name; Gobackup, in gobackup's own
+    /// list; NoRecord, there without a record; Damaged, there with another length; Missing, gone though nothing
+    /// removed it; Pruned, removed by retention; Gone, not there, and whether retention removed it is no longer
+    /// known; Unreachable, a storage that could not be listed
     #[arg(long, conflicts_with = "failed")]
     pub(crate) stored: bool,
     /// Longest time to wait for the list of a store

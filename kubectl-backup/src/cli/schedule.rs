@@ -29,7 +29,7 @@ pub(crate) struct Calendar {
     /// In all namespaces
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
-    /// Objects with these labels
+    /// Only objects with these labels
     #[arg(short = 'l', long, value_name = "LABELS")]
     pub(crate) selector: Option<String>,
     /// Number of days

@@ -2,7 +2,9 @@
 
 use clap::Args;
 
-use super::shared::{Change, Concurrency, DestinationFlags, Targets, TlsFlag};
+use super::shared::{
+    Change, Concurrency, DestinationFlags, EngineFlags, NameFlag, OutcomeFlag, Targets, TlsFlag,
+};
 
 /// `set`.
 #[derive(Args, Debug)]
@@ -37,6 +39,12 @@ pub(crate) struct Set {
     /// Dry run and output.
     #[command(flatten)]
     pub(crate) change: Change,
+    /// Who writes it.
+    #[command(flatten)]
+    pub(crate) writer: NameFlag,
+    /// What if all is as it is to be.
+    #[command(flatten)]
+    pub(crate) unchanged: OutcomeFlag,
 }
 
 /// Server and store of a MysqlBackup. A store replaces the one before.
@@ -55,6 +63,12 @@ pub(crate) struct PlaceFlags {
     /// Transport security to the server
     #[arg(long, value_enum, ignore_case = true, value_name = "MODE")]
     pub(crate) tls: Option<TlsFlag>,
+    /// What makes the dump.
+    #[command(flatten)]
+    pub(crate) engine: EngineFlags,
+    /// Store binary logs too, pulled this often, such as 5m; an empty one ends it
+    #[arg(long, value_name = "INTERVAL")]
+    pub(crate) binlogs: Option<String>,
     /// Volume, bucket or Storage.
     #[command(flatten)]
     pub(crate) destination: DestinationFlags,
@@ -68,6 +82,10 @@ impl PlaceFlags {
             ("--port", self.port.is_some()),
             ("--secret", self.secret.is_some()),
             ("--tls", self.tls.is_some()),
+            ("--engine", self.engine.engine.is_some()),
+            ("--accounts", self.engine.accounts.is_some()),
+            ("--sessions", self.engine.sessions.is_some()),
+            ("--binlogs", self.binlogs.is_some()),
             ("--pvc", self.destination.pvc.is_some()),
             ("--s3-bucket", self.destination.s3_bucket.is_some()),
             ("--storage", self.destination.storage.is_some()),

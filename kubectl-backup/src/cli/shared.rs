@@ -10,13 +10,13 @@ pub(crate) struct Targets {
     /// Objects, as TYPE/NAME, or NAME where it is unique
     #[arg(value_name = "TYPE/NAME")]
     pub(crate) names: Vec<String>,
-    /// Objects with these labels
+    /// Only objects with these labels
     #[arg(short = 'l', long, value_name = "LABELS", conflicts_with_all = ["names", "all"])]
     pub(crate) selector: Option<String>,
     /// All objects of the namespace
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
-    /// In all namespaces; needs --all or --selector, and consent
+    /// In all namespaces; needs --all or --selector, and asks before it acts
     #[arg(short = 'A', long, conflicts_with = "names")]
     pub(crate) all_namespaces: bool,
 }
@@ -30,12 +30,26 @@ pub(crate) struct Change {
     /// Print the changed objects instead of a line each
     #[arg(short, long, value_parser = FormatParser::<ChangeOutput>::new(), value_name = "FORMAT")]
     pub(crate) output: Option<ChangeOutput>,
+}
+
+/// Who writes a change.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct NameFlag {
     /// Name under which the server records the change
-    #[arg(long, default_value = crds::labels::PLUGIN_MANAGER, value_name = "NAME", hide_short_help = true)]
-    pub(crate) field_manager: String,
+    #[arg(id = "field_manager", long = "field-manager", default_value = crds::labels::PLUGIN_MANAGER, value_name = "NAME", hide_short_help = true)]
+    pub(crate) name: String,
+}
+
+/// What becomes of a command that finds all as it is to be.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct OutcomeFlag {
     /// Exit with status 3 if nothing had to change
-    #[arg(long, hide_short_help = true)]
-    pub(crate) error_unchanged: bool,
+    #[arg(
+        id = "error_unchanged",
+        long = "error-unchanged",
+        hide_short_help = true
+    )]
+    pub(crate) is_error: bool,
 }
 
 /// How much of a change is done.
@@ -59,7 +73,7 @@ pub(crate) struct Scope {
     /// In all namespaces
     #[arg(short = 'A', long, conflicts_with = "names")]
     pub(crate) all_namespaces: bool,
-    /// Objects with these labels
+    /// Only objects with these labels
     #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "names")]
     pub(crate) selector: Option<String>,
 }
@@ -127,6 +141,30 @@ pub(crate) enum Concurrency {
     Forbid,
     /// End the active run.
     Replace,
+}
+
+/// What makes the dump of a MysqlBackup, and what only one of them can.
+#[derive(Args, Debug, Default)]
+pub(crate) struct EngineFlags {
+    /// What makes the dump; if unset, Native where it is known to dump everything, else Client
+    #[arg(long, value_enum, ignore_case = true, value_name = "ENGINE")]
+    pub(crate) engine: Option<EngineFlag>,
+    /// Dump users, roles and grants too
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub(crate) accounts: Option<bool>,
+    /// Connections that the engine Native reads with, 1 to 16; the CPUs of the container, at most 4, if unset
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(1..=16))]
+    pub(crate) sessions: Option<i32>,
+}
+
+/// What makes the dump of a MysqlBackup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub(crate) enum EngineFlag {
+    /// The runner itself.
+    Native,
+    /// mysqldump or mariadb-dump.
+    Client,
 }
 
 /// Modes of transport security.

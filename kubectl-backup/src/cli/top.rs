@@ -8,7 +8,7 @@ pub(crate) struct Top {
     /// In all namespaces
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
-    /// Objects with these labels
+    /// Only objects with these labels
     #[arg(short = 'l', long, value_name = "LABELS")]
     pub(crate) selector: Option<String>,
 }

@@ -281,8 +281,15 @@ fn authentication(auth: &mut AuthInfo, flags: &Connection) -> Result<()> {
     if let Some(username) = &flags.username {
         auth.username = Some(username.clone());
         auth.exec = None;
+        // As kubectl, which takes a name without a password.
+        auth.password.get_or_insert_default();
     }
     if let Some(password) = &flags.password {
+        if auth.username.is_none() {
+            return Err(Error::usage(
+                "--password goes with --username: the kubeconfig names no user to log in with a password",
+            ));
+        }
         auth.password = Some(password.clone().into());
     }
     if let Some(path) = &flags.client_certificate {
@@ -316,6 +323,17 @@ fn authentication(auth: &mut AuthInfo, flags: &Connection) -> Result<()> {
                 .push(value.to_owned());
         }
         auth.impersonate_user_extra = Some(extra);
+    }
+    for (flag, given) in [
+        ("--as-group", !flags.as_group.is_empty()),
+        ("--as-uid", flags.as_uid.is_some()),
+        ("--as-user-extra", !flags.as_user_extra.is_empty()),
+    ] {
+        if given && auth.impersonate.is_none() {
+            return Err(Error::usage(format!(
+                "{flag} goes with --as: it says more of the user that is impersonated"
+            )));
+        }
     }
     Ok(())
 }

@@ -4,11 +4,11 @@ mod connect;
 mod exec;
 mod fail;
 mod helper;
+mod log;
 mod object;
 mod objects;
 mod pods;
 mod presence;
-mod references;
 mod request;
 mod review;
 mod table;
@@ -24,10 +24,10 @@ use crate::error::{Error, Result};
 
 pub(crate) use connect::contexts;
 pub(crate) use fail::{Call, Place, is_missing_object, no_namespace};
+pub(crate) use log::Log;
 pub(crate) use object::{Object, current_run};
 pub(crate) use pods::{LogOptions, last_seen};
 pub(crate) use presence::Keys;
-pub(crate) use references::Reference;
 pub(crate) use request::{OpenRequests, fresh_id, withdraw};
 pub(crate) use review::Offers;
 pub(crate) use table::{Change, Event, Query, ServerTable};
@@ -47,11 +47,11 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Reads the configuration and makes a client; sends nothing.
+    /// Reads the configuration and makes a client; sends nothing. Each request is told to `log`.
     ///
     /// # Errors
     /// What is wrong with the configuration.
-    pub(crate) async fn connect(flags: &Connection, env: &Env) -> Result<Self> {
+    pub(crate) async fn connect(flags: &Connection, env: &Env, log: Option<Log>) -> Result<Self> {
         // Fails only if a provider is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let endpoint = connect::endpoint(flags, env).await?;
@@ -66,7 +66,7 @@ impl Cluster {
             helper: helper::Helper::of(endpoint.config.auth_info.exec.as_ref()),
         };
         let make = |config| {
-            trust::client(config).map_err(|e| {
+            trust::client(config, log).map_err(|e| {
                 let call = Call {
                     verb: "get",
                     resource: "",

@@ -2,6 +2,7 @@
 //! not know survive.
 
 use crds::gobackup::ObjectKey;
+use crds::near::nearest;
 use futures::future::join_all;
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Namespace;
@@ -15,7 +16,7 @@ use super::fail::{self, Call, is_missing_object, is_missing_resource};
 use super::table::{Query, ServerTable};
 use super::{Cluster, Object};
 use crate::error::{Error, Kind as Exit, Result};
-use crate::kind::{KINDS, Kind, Target, nearest};
+use crate::kind::{KINDS, Kind, Target};
 
 impl Cluster {
     /// The interface for a kind in a namespace, or in all.

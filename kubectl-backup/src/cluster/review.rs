@@ -14,7 +14,7 @@ use kube::{Api, ResourceExt};
 use super::Cluster;
 use super::fail::Call;
 use crate::error::Result;
-use crate::kind::Kind;
+use crate::kind::{Kind, STORAGE};
 
 /// Label of the operator's Deployment.
 const OPERATOR: &str = "app.kubernetes.io/name=backup-operator";
@@ -28,6 +28,8 @@ pub(crate) struct Offers {
     pub(crate) secrets: Vec<String>,
     /// Names of volume claims.
     pub(crate) claims: Vec<String>,
+    /// Names of Storages of gobackup.io.
+    pub(crate) storages: Vec<String>,
 }
 
 impl Cluster {
@@ -216,16 +218,26 @@ impl Cluster {
         let claims: Api<PersistentVolumeClaim> =
             Api::namespaced(self.client.clone(), &self.namespace);
         let all = ListParams::default();
-        let (secrets, services, claims) = tokio::join!(
+        let query = super::Query {
+            namespace: Some(self.namespace.clone()),
+            chunk: 500,
+            ..super::Query::default()
+        };
+        let kinds = [&STORAGE];
+        let (secrets, services, claims, storages) = tokio::join!(
             secrets.list_metadata(&all),
             services.list(&all),
-            claims.list_metadata(&all)
+            claims.list_metadata(&all),
+            self.all_objects(&kinds, &query)
         );
         let services = services.map(|l| l.items).unwrap_or_default();
         Offers {
             services: services.iter().filter_map(database_of).collect(),
             secrets: secrets
                 .map(|l| l.items.iter().map(ResourceExt::name_any).collect())
+                .unwrap_or_default(),
+            storages: storages
+                .map(|found| found.iter().map(super::Object::name).collect())
                 .unwrap_or_default(),
             claims: claims
                 .map(|l| l.items.iter().map(ResourceExt::name_any).collect())

@@ -12,14 +12,18 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, RootCertStore};
 
-/// The client of this configuration.
+use super::log::{Log, RequestLog};
+
+/// The client of this configuration, whose requests are told to `log`.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn client(config: Config) -> kube::Result<Client> {
+pub(super) fn client(config: Config, log: Option<Log>) -> kube::Result<Client> {
     let own = own(&config);
+    let log = RequestLog::new(log, &config.cluster_url);
+    let plain = |config| Ok(ClientBuilder::try_from(config)?.with_layer(&log).build());
     if own.is_empty() || config.proxy_url.is_some() || config.accept_invalid_certs {
-        return Client::try_from(config);
+        return plain(config);
     }
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(
@@ -30,7 +34,7 @@ pub(super) fn client(config: Config) -> kube::Result<Client> {
             .map(|c| CertificateDer::from(c.clone())),
     );
     let Ok(inner) = WebPkiServerVerifier::builder(Arc::new(roots)).build() else {
-        return Client::try_from(config);
+        return plain(config);
     };
     let mut tls = config.rustls_client_config()?;
     let provider = Arc::clone(tls.crypto_provider());
@@ -62,7 +66,8 @@ pub(super) fn client(config: Config) -> kube::Result<Client> {
         .layer(config.extra_headers_layer()?)
         .map_err(tower::BoxError::from)
         .service(client);
-    Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
+    let builder = ClientBuilder::new(service, config.default_namespace.clone());
+    Ok(builder.with_layer(&log).build())
 }
 
 /// The kubeconfig's CAs that are certificates of the server's own name.

@@ -32,7 +32,10 @@ pub(crate) async fn run(context: &Context, args: &Delete) -> Result<()> {
     for object in select::many_in(context, &cluster, targets, "delete", change, &ALL).await? {
         match object {
             Ok(object) => found.push(object),
-            Err(error) if args.ignore_not_found && error.kind == Exit::NotFound => {}
+            // Gone already is what was asked for.
+            Err(error) if args.ignore_not_found && error.kind == Exit::NotFound => {
+                tally.add(context, Ok(false))?;
+            }
             Err(error) => tally.add(context, Err(error))?,
         }
     }
@@ -72,7 +75,7 @@ pub(crate) async fn run(context: &Context, args: &Delete) -> Result<()> {
     for object in &found {
         tally.add(context, one(context, &cluster, args, object).await)?;
     }
-    tally.end(&args.change)
+    tally.end(args.unchanged)
 }
 
 /// Asks before a Database or Storage goes that backups use: their runs fail without it.

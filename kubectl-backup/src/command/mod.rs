@@ -23,6 +23,7 @@ mod run_now;
 mod runs;
 mod schedule;
 mod set;
+mod show;
 mod suspend;
 mod top;
 mod verify;
@@ -53,6 +54,7 @@ pub(crate) async fn run(verb: Verb, context: &Context) -> Result<()> {
         Verb::Logs(args) => logs::run(context, &args).await,
         Verb::Verify(args) => verify::run(context, &args).await,
         Verb::Restore(args) => restore::run(context, &args).await,
+        Verb::Show(args) => show::run(context, &args).await,
         Verb::Download(args) => download::run(context, &args).await,
         Verb::Set(args) => set::run(context, &args).await,
         Verb::Import(args) => import::run(context, &args).await,
@@ -85,6 +87,9 @@ pub(crate) async fn main(cli: Cli, env: Env, now: DateTime<Utc>) -> u8 {
             return error.kind.code();
         }
     };
+    for text in context.connection.idle() {
+        context.ui.warn(text);
+    }
     let Some(verb) = verb else {
         return finish(&context, overview::run(&context).await);
     };
@@ -92,7 +97,12 @@ pub(crate) async fn main(cli: Cli, env: Env, now: DateTime<Utc>) -> u8 {
     // everything else just ends.
     let detaches = matches!(
         verb,
-        Verb::RunNow(_) | Verb::Wait(_) | Verb::Cancel(_) | Verb::Download(_) | Verb::Restore(_)
+        Verb::RunNow(_)
+            | Verb::Wait(_)
+            | Verb::Cancel(_)
+            | Verb::Show(_)
+            | Verb::Download(_)
+            | Verb::Restore(_)
     );
     let result = tokio::select! {
         result = run(verb, &context) => result,

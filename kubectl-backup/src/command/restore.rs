@@ -109,9 +109,7 @@ async fn create(
         DryRun::Client => object,
         where_ => {
             let server = where_ == DryRun::Server;
-            cluster
-                .create(&object, &change.field_manager, server)
-                .await?
+            cluster.create(&object, &args.writer.name, server).await?
         }
     };
     context.changed(&created, "created", change)?;

@@ -45,7 +45,7 @@ pub(crate) async fn run(context: &Context, args: &Resume) -> Result<()> {
         };
         tally.add(context, outcome)?;
     }
-    tally.end(&args.change)
+    tally.end(args.unchanged)
 }
 
 /// True if somebody else suspended it: a list ends only the suspensions that are meant.
@@ -75,6 +75,7 @@ async fn one(context: &Context, cluster: &Cluster, args: &Resume, object: &Objec
         object,
         &patch(object, args, context.now()),
         &args.change,
+        &args.writer,
     )
     .await?;
     let what = format!(

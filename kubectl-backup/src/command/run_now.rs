@@ -43,7 +43,7 @@ pub(crate) async fn run(context: &Context, args: &RunNow) -> Result<()> {
     for outcome in outcomes {
         tally.add(context, outcome)?;
     }
-    tally.end(&args.change)
+    tally.end(args.unchanged)
 }
 
 async fn one(
@@ -120,6 +120,6 @@ async fn send(
     }
     let server_dry_run = args.change.dry_run == DryRun::Server;
     cluster
-        .send(object, &request, &args.change.field_manager, server_dry_run)
+        .send(object, &request, &args.writer.name, server_dry_run)
         .await
 }

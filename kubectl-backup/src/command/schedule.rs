@@ -52,6 +52,11 @@ async fn next(context: &Context, args: &Next) -> Result<()> {
     let from = from(context, &args.preview)?;
     let (schedule, anchor) = match &args.schedule {
         Some(text) => (parse(context, text, &args.preview)?, from),
+        None if args.preview.time_zone.is_some() => {
+            return Err(Error::usage(
+                "--time-zone goes with --schedule: an object has its own zone; --tz says in which one times are shown",
+            ));
+        }
         None => {
             let cluster = context.cluster().await?;
             let object =

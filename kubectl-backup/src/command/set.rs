@@ -7,15 +7,15 @@ use serde_json::{Map, Value, json};
 
 use crate::build::mysql::{self, credentials, retention, tls};
 use crate::change::{Tally, apply};
-use crate::cli::{Concurrency, DryRun, PlaceFlags, Set};
+use crate::cli::{Concurrency, DryRun, EngineFlag, PlaceFlags, Set};
 use crate::cluster::{Cluster, Object};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::kind::MYSQL;
-use crate::select;
 use crate::view::preview::next_run;
 use crate::view::retention::preview;
 use crate::view::written::difference;
+use crate::{presence, select};
 
 /// Changes.
 ///
@@ -38,7 +38,7 @@ pub(crate) async fn run(context: &Context, args: &Set) -> Result<()> {
         };
         tally.add(context, outcome)?;
     }
-    tally.end(&args.change)
+    tally.end(args.unchanged)
 }
 
 /// The fields to change, as JSON below `spec`; an empty value removes a field.
@@ -57,6 +57,13 @@ fn spec(args: &Set) -> Result<Map<String, Value>> {
     text("schedule", &args.schedule);
     text("timeZone", &args.time_zone);
     text("image", &args.image);
+    if let Some(interval) = &args.places.binlogs {
+        let binlogs = match interval.as_str() {
+            "" => Value::Null,
+            interval => json!({ "interval": interval }),
+        };
+        spec.insert("binlogs".to_owned(), binlogs);
+    }
     if let Some(policy) = args.concurrency_policy {
         let policy = match policy {
             Concurrency::Allow => "Allow",
@@ -112,6 +119,15 @@ fn source(args: &Set) -> Result<Map<String, Value>> {
         let tls = serde_json::to_value(tls(mode)).unwrap_or_default();
         put("tls", Some(tls));
     }
+    let engine = places.engine.engine;
+    put(
+        "engine",
+        engine.map(|flag| mysql::engine(flag).as_str().into()),
+    );
+    put("accounts", places.engine.accounts.map(Value::from));
+    // How many connections is the other engine's business.
+    let none = (engine == Some(EngineFlag::Client)).then_some(Value::Null);
+    put("sessions", places.engine.sessions.map(Value::from).or(none));
     if places.host.is_some() {
         // A server has one address.
         put("socket", Some(Value::Null));
@@ -176,6 +192,9 @@ async fn one(
         context.changed(object, "unchanged", &args.change)?;
         return Ok(false);
     }
+    if args.change.dry_run != DryRun::Client {
+        presence::demand_new(context, cluster, object, &after).await?;
+    }
     if let Some(text) = removed(context, object, &after) {
         context.ui.warn(&text);
     }
@@ -194,20 +213,19 @@ async fn one(
     }
     let changed = match args.change.dry_run {
         DryRun::Client => after,
-        _ => apply(cluster, object, &patch, &args.change).await?,
+        _ => apply(cluster, object, &patch, &args.change, &args.writer).await?,
     };
     let next = next_run(&changed, context.zone, context.now());
     context.changed(&changed, &format!("changed; {next}"), &args.change)?;
     Ok(true)
 }
 
-/// What a smaller retention of a MysqlBackup may remove. Without rules before, nothing was removed.
+/// What a smaller retention may remove. Without rules before, nothing was removed.
 fn removed(context: &Context, object: &Object, after: &Object) -> Option<String> {
-    if *object.kind != MYSQL || object.spec()["retention"] == after.spec()["retention"] {
+    let before = rules(object);
+    if before == rules(after) {
         return None;
     }
-    let rules = |object: &Object| serde_json::from_value(object.spec()["retention"].clone()).ok();
-    let before: Option<Retention> = rules(object);
     let short = object.kind.short_name(&object.name());
     let runs = object.status().runs;
     preview(
@@ -217,6 +235,24 @@ fn removed(context: &Context, object: &Object, after: &Object) -> Option<String>
         &short,
         context.now(),
     )
+}
+
+/// The rules of an object; none if it keeps everything. A Backup keeps a count on each storage: the
+/// largest of them, as what only a smaller one would remove is there as long.
+fn rules(object: &Object) -> Option<Retention> {
+    if *object.kind == MYSQL {
+        return serde_json::from_value(object.spec()["retention"].clone()).ok();
+    }
+    let storages = object.spec()["storageRefs"].as_array()?;
+    let counts = storages.iter().map(|storage| {
+        let keep = storage["keep"].as_i64().filter(|keep| *keep > 0)?;
+        i32::try_from(keep).ok()
+    });
+    let counts: Option<Vec<i32>> = counts.collect();
+    Some(Retention {
+        keep_last: Some(counts?.into_iter().max()?),
+        ..Retention::default()
+    })
 }
 
 /// The same in the fields of gobackup.io: the schedule is an object, and each storage keeps a count.

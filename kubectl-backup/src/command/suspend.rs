@@ -1,10 +1,12 @@
 //! `suspend`: no more slots are started, with who, why and until when written on the object.
 
 use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
 use crds::labels;
-use crds::time::{parse_rfc3339, rfc3339};
+use crds::time::rfc3339;
 use serde_json::{Map, Value};
 
+use crate::build::moment::moment;
 use crate::change::{Tally, apply, warn_owner};
 use crate::cli::{DryRun, Suspend};
 use crate::cluster::{Cluster, Object, duration};
@@ -12,7 +14,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::select;
 use crate::text::counted;
-use crate::view::time::zone_or_utc;
+use crate::view::time::{Zone, zone_or_utc};
 use crate::waiting::request::ask_to_cancel;
 
 /// Suspends.
@@ -20,29 +22,47 @@ use crate::waiting::request::ask_to_cancel;
 /// # Errors
 /// The first failure; the others are suspended all the same.
 pub(crate) async fn run(context: &Context, args: &Suspend) -> Result<()> {
-    let until = until(context, args)?;
     let cluster = context.cluster().await?;
     let mut tally = Tally::default();
-    for object in select::many(
+    let objects = select::many(
         context,
         &cluster,
         &args.targets,
         "suspend",
         Some(&args.change),
     )
-    .await?
-    {
+    .await?;
+    // A time that can't be read for one is refused before any is suspended.
+    let mut found = vec![];
+    for object in objects {
+        found.push(match object {
+            Ok(object) => {
+                let until = until(context, args, &object)?;
+                Ok((object, until))
+            }
+            Err(error) => Err(error),
+        });
+    }
+    for object in found {
         let outcome = match object {
-            Ok(object) => one(context, &cluster, args, &object, until).await,
+            Ok((object, until)) => one(context, &cluster, args, &object, until).await,
             Err(error) => Err(error),
         };
         tally.add(context, outcome)?;
     }
-    tally.end(&args.change)
+    tally.end(args.unchanged)
 }
 
-/// When the suspension ends by itself.
-fn until(context: &Context, args: &Suspend) -> Result<Option<DateTime<Utc>>> {
+/// The zone of the object's schedule.
+fn zone_of(object: &Object) -> Tz {
+    let schedule = object.status().schedule;
+    schedule
+        .map(|s| zone_or_utc(&s.time_zone))
+        .unwrap_or_default()
+}
+
+/// When the suspension ends by itself. A time without an offset is one of the zone in which it is shown.
+fn until(context: &Context, args: &Suspend, object: &Object) -> Result<Option<DateTime<Utc>>> {
     let now = context.now();
     let until = match (&args.for_, &args.until) {
         (Some(text), _) => {
@@ -50,11 +70,15 @@ fn until(context: &Context, args: &Suspend) -> Result<Option<DateTime<Utc>>> {
                 .map_err(|_| Error::usage(format!("--for {text:?} is too long")))?;
             Some(now + length)
         }
-        (None, Some(text)) => Some(parse_rfc3339(text).ok_or_else(|| {
-            Error::usage(format!(
-                "--until {text:?} is not an RFC 3339 time; write it like 2026-09-04T13:20:00+02:00"
-            ))
-        })?),
+        (None, Some(text)) => {
+            let read = match context.zone {
+                Zone::Schedule => moment(text, &zone_of(object), now),
+                Zone::Utc => moment(text, &Utc, now),
+                Zone::Local => moment(text, &chrono::Local, now),
+                Zone::Named(zone) => moment(text, &zone, now),
+            };
+            Some(read.map_err(|why| Error::usage(format!("--until {text:?} {why}")))?)
+        }
         (None, None) => None,
     };
     if until.is_some_and(|until| until <= now) {
@@ -79,12 +103,8 @@ async fn one(
         return Ok(false);
     }
     let patch = patch(object, cluster, args, until, context.now());
-    let changed = apply(cluster, object, &patch, &args.change).await?;
-    let zone = object
-        .status()
-        .schedule
-        .map(|s| zone_or_utc(&s.time_zone))
-        .unwrap_or_default();
+    let changed = apply(cluster, object, &patch, &args.change, &args.writer).await?;
+    let zone = zone_of(object);
     let mut what = "suspended".to_owned();
     if let Some(until) = until {
         let missed = slots(object, context.now(), until);

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 
 use super::log::readable;
 use super::page::{Inputs, Page, Probe};
-use super::time::Zone;
+use super::time::{Zone, zone_or_utc};
 use super::{duration, pod, runs};
 use crate::cluster::current_run;
 
@@ -21,6 +21,10 @@ pub(crate) fn chain(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleStatu
         "Run",
         &format!("{}  {}", run.name, runs::outcome(run, inputs.now)),
     );
+    let zone = status.schedule.as_ref().map(|s| s.time_zone.as_str());
+    if let Some(engine) = runs::engine(run, inputs.zone, zone_or_utc(zone.unwrap_or("UTC"))) {
+        page.field("Engine", &engine);
+    }
     stored(page, run);
     behind(page, inputs, &run.name);
     if let Some((run, why)) = &inputs.unverified {

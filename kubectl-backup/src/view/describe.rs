@@ -30,6 +30,7 @@ pub(crate) fn describe(inputs: &Inputs<'_>) -> String {
     head(&mut page, inputs, &status, zone, &verdict);
     super::settings::settings(&mut page, inputs.object);
     history(&mut page, inputs, &status, zone);
+    super::binlogs::binlogs(&mut page, inputs, &status, zone);
     super::chain::chain(&mut page, inputs, &status);
     tables(&mut page, inputs, &status);
     let name = inputs.object.kind.short_name(&inputs.object.name());

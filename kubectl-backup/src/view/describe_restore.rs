@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use crds::parts::VolumeDestination;
 use crds::report::Reason;
-use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus};
+use crds::restore::{Replay, RestorePhase, RestoreSpec, RestoreStatus};
 use crds::secret;
 use crds::verdict::{State, Verdict, of_restore};
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -39,6 +39,23 @@ pub(crate) struct Inputs {
     pub(crate) zone: Zone,
 }
 
+/// Up to where binary logs are replayed.
+fn up_to(replay: &Replay) -> String {
+    let Replay {
+        at,
+        gtid,
+        before_gtid,
+        latest,
+    } = replay;
+    match (at, gtid, before_gtid) {
+        (Some(at), ..) => format!("all before {at}"),
+        (_, Some(gtid), _) => format!("up to GTID {gtid}, with it"),
+        (.., Some(gtid)) => format!("up to GTID {gtid}, without it"),
+        _ if *latest == Some(true) => "all that is stored".to_owned(),
+        _ => "<none>".to_owned(),
+    }
+}
+
 /// The description.
 pub(crate) fn describe(inputs: &Inputs) -> String {
     let mut page = Page::new(inputs.color);
@@ -52,9 +69,36 @@ pub(crate) fn describe(inputs: &Inputs) -> String {
     page.field("To", &target(spec));
     page.field("Dry run", if spec.dry_run { "yes" } else { "no" });
     page.field("Overwrite", if spec.overwrite { "yes" } else { "no" });
+    if spec.accounts {
+        page.field("Accounts", "yes");
+    }
+    if let Some(replay) = &spec.replay {
+        page.field("Replay", &up_to(replay));
+    }
+    if let Some(verify) = spec.verify {
+        page.field("Verify", verify.as_str());
+    }
+    for (what, names) in [
+        ("Tables", &spec.tables),
+        ("Databases", &spec.databases),
+        ("Left out", &spec.exclude_tables),
+    ] {
+        if !names.is_empty() {
+            page.field(what, &names.join(", "));
+        }
+    }
+    if spec.without_foreign_keys {
+        page.field(
+            "Foreign keys",
+            "left out where they refer to what is not there",
+        );
+    }
     if let Some(artefact) = &status.artefact {
         let size = duration::bytes(artefact.size);
-        page.field("Artefact", &format!("{}  {size}", artefact.key));
+        let read = status.read_bytes.map(duration::bytes);
+        let read = read.map(|read| format!(", {read} of it read"));
+        let read = read.unwrap_or_default();
+        page.field("Artefact", &format!("{}  {size}{read}", artefact.key));
     }
     if let (Some(tables), Some(rows)) = (status.tables, status.rows) {
         page.field("Restored", &format!("{tables} tables, {rows} rows"));

@@ -66,6 +66,9 @@ fn known(page: &mut Page, inputs: &Inputs<'_>, run: &Run) {
         let text = format!("{}{}", duration::bytes(bytes), tables.unwrap_or_default());
         page.field("Dump", &text);
     }
+    if let Some(engine) = runs::engine(run, inputs.zone, zone) {
+        page.field("Engine", &engine);
+    }
     if let Some(size) = runs::size(run) {
         page.field("Stored", &size);
     }

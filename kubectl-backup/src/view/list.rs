@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::duration;
 use super::table::Table;
 use crate::cli::SortBy;
-use crate::cluster::{Change, ServerTable};
+use crate::cluster::{Change, Object, ServerTable};
 use crate::kind::Kind;
 
 /// What a list shows of an object.
@@ -45,7 +45,7 @@ pub(crate) struct Row {
     pub(crate) size: String,
     /// End of the newest run.
     pub(crate) last_end: Option<DateTime<Utc>>,
-    /// How many artefacts are kept.
+    /// What is kept, in words.
     pub(crate) keep: String,
     /// Where artefacts go.
     pub(crate) storage: String,
@@ -55,6 +55,8 @@ pub(crate) struct Row {
     pub(crate) failures: String,
     /// When it was suspended.
     pub(crate) suspended_since: Option<DateTime<Utc>>,
+    /// The moment up to which binary logs are stored.
+    pub(crate) recoverable: Option<DateTime<Utc>>,
     /// Reason of the Ready condition.
     pub(crate) reason: String,
     /// Labels, if rows carry them.
@@ -133,11 +135,12 @@ fn row(kind: &Kind, columns: &Columns<'_>, index: usize, now: DateTime<Utc>) -> 
         age: cell("age"),
         size: cell("size"),
         last_end: columns.time(index, "last-end"),
-        keep: cell("keep"),
+        keep: kept(&cell("keep")),
         storage: storage.unwrap_or_default(),
         last_success: cell("last-success"),
         failures: cell("failures"),
         suspended_since: columns.time(index, "suspended-since"),
+        recoverable: columns.time(index, "recoverable"),
         reason: cell("reason"),
         labels: object
             .map(|o| o.metadata.labels.clone())
@@ -153,6 +156,15 @@ fn row(kind: &Kind, columns: &Columns<'_>, index: usize, now: DateTime<Utc>) -> 
     }
     row.status = status(&row, cell("suspend") == "true", running);
     row
+}
+
+/// The rules of retention in words; a definition of before has the newest ones' number alone.
+fn kept(cell: &str) -> String {
+    match serde_json::from_str(cell) {
+        Ok(rules @ Value::Object(_)) => super::retention::words(&rules),
+        Ok(Value::Number(last)) => format!("last {last}"),
+        _ => String::new(),
+    }
 }
 
 /// The operator's verdict, and that it does not act.
@@ -193,16 +205,64 @@ fn bare(row: &Row) -> Option<&str> {
 
 /// Puts rows in order; those without a value come last.
 pub(crate) fn sort(rows: &mut [Row], by: SortBy) {
-    let took = |row: &Row| row.last_run.zip(row.last_end).map(|(from, to)| to - from);
+    order(rows, by, |row| Key {
+        name: (
+            bare(row).unwrap_or_default().to_owned(),
+            row.name.clone(),
+            row.namespace.clone(),
+        ),
+        age: duration::parse(&row.age),
+        last_run: row.last_run,
+        last_end: row.last_end,
+        next: row.next,
+        size: duration::parse_bytes(&row.size),
+    });
+}
+
+/// Puts objects in the same order.
+pub(crate) fn sort_objects(objects: &mut [Object], by: SortBy, now: DateTime<Utc>) {
+    let at = |time: &Option<_>| time.as_ref().map(crds::time::from_k8s);
+    order(objects, by, |object| {
+        let status = object.status();
+        let newest = status.runs.first();
+        Key {
+            name: (
+                object.name(),
+                object.kind.short_name(&object.name()),
+                object.namespace(),
+            ),
+            age: object.created().map(|at| (now - at).num_seconds()),
+            last_run: newest.and_then(|run| at(&run.start_time)),
+            last_end: newest.and_then(|run| at(&run.completion_time)),
+            next: at(&status.next_schedule_time),
+            size: status.last_size.as_deref().and_then(duration::parse_bytes),
+        }
+    });
+}
+
+/// What something is put in order by.
+struct Key {
+    name: (String, String, String),
+    age: Option<i64>,
+    last_run: Option<DateTime<Utc>>,
+    last_end: Option<DateTime<Utc>>,
+    next: Option<DateTime<Utc>>,
+    size: Option<i128>,
+}
+
+fn order<T>(items: &mut [T], by: SortBy, key: impl Fn(&T) -> Key) {
     match by {
-        SortBy::Name => rows.sort_by(|a, b| {
-            (bare(a), &a.name, &a.namespace).cmp(&(bare(b), &b.name, &b.namespace))
+        SortBy::Name => items.sort_by_cached_key(|item| key(item).name),
+        SortBy::Age => items.sort_by_cached_key(|item| key(item).age.unwrap_or(i64::MAX)),
+        SortBy::LastRun => items.sort_by_cached_key(|item| Reverse(key(item).last_run)),
+        SortBy::NextRun => {
+            items.sort_by_cached_key(|item| key(item).next.unwrap_or(DateTime::<Utc>::MAX_UTC));
+        }
+        SortBy::Size => items.sort_by_cached_key(|item| Reverse(key(item).size)),
+        SortBy::Duration => items.sort_by_cached_key(|item| {
+            let key = key(item);
+            Reverse(key.last_run.zip(key.last_end).map(|(from, to)| to - from))
         }),
-        SortBy::Age => rows.sort_by_key(|row| duration::parse(&row.age).unwrap_or(i64::MAX)),
-        SortBy::LastRun => rows.sort_by_key(|row| Reverse(row.last_run)),
-        SortBy::NextRun => rows.sort_by_key(|row| row.next.unwrap_or(DateTime::<Utc>::MAX_UTC)),
-        SortBy::Size => rows.sort_by_key(|row| Reverse(duration::parse_bytes(&row.size))),
-        SortBy::Duration => rows.sort_by_key(|row| Reverse(took(row))),
     }
 }
 
@@ -249,6 +309,7 @@ pub(crate) fn table(rows: &[Row], shape: Shape<'_>, now: DateTime<Utc>) -> Table
             "LAST-SUCCESS",
             "FAILURES",
             "SUSPENDED-SINCE",
+            "RECOVERABLE",
             "REASON",
         ]);
     }
@@ -318,6 +379,10 @@ fn cells(row: &Row, shape: Shape<'_>, now: DateTime<Utc>) -> Vec<String> {
             or(&row.last_success, "<never>"),
             or(&row.failures, "0"),
             since.map_or_else(|| "-".to_owned(), |at| duration::age(at, now)),
+            row.recoverable.map_or_else(
+                || "-".to_owned(),
+                |at| format!("{} ago", duration::age(at, now)),
+            ),
             or(&row.reason, "<none>"),
         ]);
     }

@@ -1,8 +1,10 @@
 //! What is shown, as pure functions of what was read and of `now`.
 
 pub(crate) mod advice;
+pub(crate) mod binlogs;
 pub(crate) mod calendar;
 pub(crate) mod chain;
+pub(crate) mod contents;
 pub(crate) mod describe;
 pub(crate) mod describe_endpoint;
 pub(crate) mod describe_restore;

@@ -5,8 +5,28 @@ use chrono::{DateTime, Utc};
 use crds::parts::Retention;
 use crds::run::{Run, RunResult};
 use crds::time::from_k8s;
+use serde_json::Value;
 
 use crate::text::counted;
+
+/// Rules as they stand in a spec, in words: `last 7, daily 14, age 720h`; empty if there are none.
+pub(crate) fn words(rules: &Value) -> String {
+    const NAMES: [(&str, &str); 6] = [
+        ("keepLast", "last"),
+        ("keepHourly", "hourly"),
+        ("keepDaily", "daily"),
+        ("keepWeekly", "weekly"),
+        ("keepMonthly", "monthly"),
+        ("maxAge", "age"),
+    ];
+    let rule = |(field, name): (&str, &str)| match &rules[field] {
+        Value::Null => None,
+        Value::String(text) => Some(format!("{name} {text}")),
+        number => Some(format!("{name} {number}")),
+    };
+    let rules: Vec<String> = NAMES.into_iter().filter_map(rule).collect();
+    rules.join(", ")
+}
 
 /// Most runs that are named.
 const NAMED: usize = 5;
@@ -80,6 +100,13 @@ mod tests {
     use crds::time::{parse_rfc3339, to_k8s};
 
     use super::*;
+
+    #[test]
+    fn u17_the_whole_rule_in_words() {
+        let rules = serde_json::json!({ "maxAge": "720h", "keepDaily": 14, "keepLast": 7 });
+        assert_eq!(words(&rules), "last 7, daily 14, age 720h");
+        assert_eq!(words(&Value::Null), "");
+    }
 
     #[test]
     fn u17_what_a_smaller_retention_may_remove() {

@@ -70,7 +70,7 @@ pub(crate) struct OwnedRun<'a> {
 }
 
 /// The table of runs. `object` adds a column for the object, `namespace` one for its namespace,
-/// `wide` one for what each said.
+/// `wide` one for what made the dump, and one for what each said.
 pub(crate) fn table(
     runs: &[OwnedRun<'_>],
     namespace: bool,
@@ -91,7 +91,7 @@ pub(crate) fn table(
         "TRIGGER", "RESULT", "STARTED", "DURATION", "SIZE", "VERIFIED", "REASON", "AGE",
     ]);
     if wide {
-        header.push("MESSAGE");
+        header.extend(["ENGINE", "MESSAGE"]);
     }
     let mut table = Table::new(&header).whole(wide);
     for owned in runs {
@@ -121,6 +121,7 @@ pub(crate) fn table(
             start.map_or_else(|| "<unknown>".to_owned(), |at| duration::age(at, now)),
         ]);
         if wide {
+            cells.push(or(&run.engine, "-"));
             let said = run.warnings.first().filter(|_| run.message.is_empty());
             let said = said.unwrap_or(&run.message);
             cells.push(or(&crds::secret::mask(said), "-"));
@@ -136,6 +137,28 @@ pub(crate) fn value(run: &Run, object: &str, namespace: &str) -> Value {
     value["object"] = object.into();
     value["namespace"] = namespace.into();
     value
+}
+
+/// `Native, tables locked while connections began, 2025-01-15 02:00:01`, or `Client: <why>`; `None` where there is no choice.
+pub(crate) fn engine(run: &Run, zone: Zone, of: Tz) -> Option<String> {
+    let mut text = crate::text::sanitise(&run.engine);
+    if text.is_empty() {
+        return None;
+    }
+    if !run.engine_reason.is_empty() {
+        let why = crds::secret::mask(&crate::text::sanitise(&run.engine_reason));
+        text.push_str(&format!(": {why}"));
+    }
+    if !run.snapshot.is_empty() {
+        text.push_str(&format!(
+            ", snapshot: {}",
+            crate::text::sanitise(&run.snapshot)
+        ));
+    }
+    if let Some(at) = &run.snapshot_time {
+        text.push_str(&format!(", of {}", zone.show(from_k8s(at), of)));
+    }
+    Some(text)
 }
 
 /// `succeeded in 4m9s, 1.8GiB, <key>`, or `failed after 31s in phase "Dumping": <message>`.

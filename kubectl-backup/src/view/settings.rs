@@ -128,6 +128,15 @@ fn source(spec: &Value) -> String {
     if let Some(secret) = source["credentialsSecretRef"]["name"].as_str() {
         text.push_str(&format!("  secret: {secret}"));
     }
+    if let Some(engine) = source["engine"].as_str() {
+        text.push_str(&format!("  engine: {engine}"));
+    }
+    if source["accounts"] == true {
+        text.push_str("  with accounts");
+    }
+    if let Some(sessions) = source["sessions"].as_i64() {
+        text.push_str(&format!("  sessions: {sessions}"));
+    }
     text
 }
 
@@ -162,12 +171,9 @@ fn destination(spec: &Value) -> String {
         "off"
     };
     shown.push_str(&format!("  encryption: {encrypted}"));
-    if let Some(retention) = spec["retention"].as_object() {
-        let rules: Vec<String> = retention.iter().map(|(k, v)| format!("{k} {v}")).collect();
-        shown.push_str(&format!(
-            "  retention: {}",
-            rules.join(", ").replace('"', "")
-        ));
+    if spec["retention"].is_object() {
+        let rules = super::retention::words(&spec["retention"]);
+        shown.push_str(&format!("  retention: {rules}"));
     } else if let Some(age) = variable(spec, "EXPIREAT") {
         shown.push_str(&format!("  retention: {age}"));
     }

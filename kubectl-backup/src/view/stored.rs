@@ -18,8 +18,40 @@ enum Said {
     Artefact(Artefact),
     /// One that retention removed.
     PrunedBefore(Artefact),
+    /// What retention removed is not known of all times.
+    Forgotten(Forgotten),
     /// A storage whose artefacts are not known.
     Unreachable(Artefact),
+}
+
+/// What retention removed in this place before a moment is not known.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct Forgotten {
+    storage: Option<String>,
+    /// RFC 3339.
+    before: String,
+}
+
+impl Forgotten {
+    /// True if retention may have removed what this run stored in this place, and nobody would know. The newest good
+    /// run, by slot or start, is never removed.
+    fn may_be(&self, run: &Run, stored: &crds::run::Artefact, runs: &[Run]) -> bool {
+        let moment = |run: &Run| run.slot.clone().or(run.start_time.clone());
+        let newest = good(runs).filter_map(moment).max();
+        let ended = run.completion_time.as_ref().map(crds::time::from_k8s);
+        let before = crds::time::parse_rfc3339(&self.before);
+        self.storage == stored.storage
+            && moment(run) < newest
+            && ended
+                .zip(before)
+                .is_some_and(|(ended, before)| ended < before)
+    }
+}
+
+/// Runs whose artefacts are expected to be there.
+fn good(runs: &[Run]) -> impl Iterator<Item = &Run> {
+    let stored = |run: &&Run| run.result == RunResult::Succeeded && !run.artefacts.is_empty();
+    runs.iter().filter(stored)
 }
 
 /// An object in the store, as the runner's lines have it.
@@ -49,6 +81,7 @@ pub(crate) struct Artefact {
 pub(crate) struct Store {
     artefacts: Vec<Artefact>,
     pruned: Vec<Artefact>,
+    forgotten: Vec<Forgotten>,
     unreachable: Vec<Artefact>,
 }
 
@@ -60,6 +93,7 @@ impl Store {
             match said {
                 Said::Artefact(one) => found.artefacts.push(one),
                 Said::PrunedBefore(one) => found.pruned.push(one),
+                Said::Forgotten(one) => found.forgotten.push(one),
                 Said::Unreachable(one) => found.unreachable.push(one),
             }
         }
@@ -87,6 +121,9 @@ pub(crate) enum State {
     Missing,
     /// A run of status stored it; retention removed it.
     Pruned,
+    /// A run of status stored it, it is not in the store any more, and whether retention removed it is not known:
+    /// what the store remembers of that was lost.
+    Gone,
     /// Not an artefact: a storage that could not be listed.
     Unreachable,
 }
@@ -152,7 +189,7 @@ pub(crate) fn lines(
             state => line(a, state),
         })
         .collect();
-    for run in runs.iter().filter(|r| r.result == RunResult::Succeeded) {
+    for run in good(runs) {
         for stored in &run.artefacts {
             let is_it = |a: &&Artefact| a.key == stored.key && a.storage == stored.storage;
             let unknown = |a: &Artefact| a.storage.is_none() || a.storage == stored.storage;
@@ -162,6 +199,7 @@ pub(crate) fn lines(
             }
             let state = match store.pruned.iter().find(is_it) {
                 Some(_) => State::Pruned,
+                None if store.forgotten.iter().any(|f| f.may_be(run, stored, runs)) => State::Gone,
                 None => State::Missing,
             };
             let start = run.start_time.as_ref().map(crds::time::from_k8s);
@@ -232,7 +270,7 @@ pub(crate) fn table(
             line.rows.map_or_else(dash, |rows| rows.to_string()),
             match (line.encryption.as_str(), line.state) {
                 // Nothing says it of what is only in status.
-                ("", State::Pruned | State::Missing | State::Unreachable) => dash(),
+                ("", State::Pruned | State::Gone | State::Missing | State::Unreachable) => dash(),
                 ("", _) => "no".to_owned(),
                 (encryption, _) => encryption.to_owned(),
             },
@@ -312,6 +350,47 @@ mod tests {
                 ("shop-4", State::Pruned, Some(7)),
             ]
         );
+    }
+
+    #[test]
+    fn what_may_have_been_pruned_before_the_store_remembers_is_not_called_missing() {
+        let at = |text: &str| crds::time::parse_rfc3339(text).map(crds::time::to_k8s);
+        let made = |name: &str, day: u32| {
+            let mut run = run(name, RunResult::Succeeded, &[&format!("{name}.sql")]);
+            run.start_time = at(&format!("2026-01-0{day}T02:00:00Z"));
+            run.completion_time = at(&format!("2026-01-0{day}T02:05:00Z"));
+            run
+        };
+        let runs = [
+            made("new", 4),
+            made("late", 3),
+            made("old", 2),
+            made("pruned", 1),
+        ];
+        let pruned = r#"{"event":"prunedBefore","key":"pruned.sql","at":"2026-01-02T02:00:00Z"}"#;
+        let states = |forgotten: &str| {
+            let store = Store::of([pruned, forgotten].into_iter());
+            let lines = lines(("ns", "mysqlbackup/n", "UTC"), &store, &runs);
+            let each = lines.iter().map(|l| (l.run.clone(), l.state));
+            each.collect::<Vec<_>>()
+        };
+        let wanted = |late, old| {
+            [
+                ("new", State::Missing),
+                ("late", late),
+                ("old", old),
+                ("pruned", State::Pruned),
+            ]
+            .map(|(run, state)| (run.to_owned(), state))
+        };
+        assert_eq!(states(""), wanted(State::Missing, State::Missing));
+        let since = r#"{"event":"forgotten","before":"2026-01-03T02:00:00Z"}"#;
+        assert_eq!(states(since), wanted(State::Missing, State::Gone));
+        // Retention never takes the newest.
+        let now = r#"{"event":"forgotten","before":"2026-01-05T02:00:00Z"}"#;
+        assert_eq!(states(now), wanted(State::Gone, State::Gone));
+        let elsewhere = r#"{"event":"forgotten","storage":"dav","before":"2026-01-05T02:00:00Z"}"#;
+        assert_eq!(states(elsewhere), wanted(State::Missing, State::Missing));
     }
 
     #[test]

@@ -26,8 +26,8 @@ impl Tone {
         match word {
             "Succeeded" | "Stored" | "OK" | "True" | "yes" => Self::Good,
             "Suspended" | "Running" | "NoRun" | "Waiting" | "Pending" | "Skipped" | "WARNING"
-            | "Former" | "Cancelled" | "Replaced" | "Gobackup" | "NoRecord" | "Warning"
-            | "Unknown" => Self::Attention,
+            | "Former" | "Gone" | "Cancelled" | "Replaced" | "Gobackup" | "NoRecord"
+            | "Warning" | "Unknown" => Self::Attention,
             "Failed" | "Unverified" | "Overdue" | "Invalid" | "Blocked" | "Missing" | "Damaged"
             | "Unreachable" | "CRITICAL" | "False" => Self::Bad,
             _ => Self::Plain,

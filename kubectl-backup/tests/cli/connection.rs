@@ -385,9 +385,9 @@ fn s1_a_kubeconfig_that_can_not_be_read_is_not_quoted() {
 }
 
 /// A TLS server of openssl's with a certificate of these extensions; ended when dropped.
-struct Tls {
+pub struct Tls {
     child: std::process::Child,
-    port: u16,
+    pub port: u16,
 }
 
 impl Drop for Tls {
@@ -397,7 +397,7 @@ impl Drop for Tls {
     }
 }
 
-fn certificate(directory: &std::path::Path, name: &str, subject: &str, days: &str) {
+pub fn certificate(directory: &std::path::Path, name: &str, subject: &str, days: &str) {
     let done = std::process::Command::new("openssl")
         .current_dir(directory)
         .args([
@@ -420,7 +420,7 @@ fn certificate(directory: &std::path::Path, name: &str, subject: &str, days: &st
     assert!(done.status.success(), "{done:?}");
 }
 
-fn tls(directory: &std::path::Path, name: &str) -> Tls {
+pub fn tls(directory: &std::path::Path, name: &str) -> Tls {
     let port = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

@@ -263,6 +263,27 @@ fn g7_a_backup_names_its_databases_and_storages() {
     );
 }
 
+/// Each of its databases may have been dumped by another; the reason names the one that the client had to make.
+#[test]
+fn a_backup_says_what_made_the_dumps_of_its_last_run() {
+    for (engine, reason, line) in [
+        ("Native", "", "Engine:        Native"),
+        (
+            "Mixed",
+            "Database old: version 5.7 is old",
+            "Engine:        Mixed: Database old: version 5.7 is old",
+        ),
+    ] {
+        let run = json!({
+            "name": "nightly-1", "trigger": "Immediate", "result": "Succeeded", "engine": engine, "engineReason": reason,
+            "startTime": "2026-01-02T01:00:00Z", "completionTime": "2026-01-02T01:04:12Z",
+        });
+        let status = json!({ "observedGeneration": 1, "runs": [run] });
+        let lines = archive(json!({ "databaseRefs": [], "storageRefs": [] }), status);
+        assert!(lines.iter().any(|l| l == line), "{line}: {lines:#?}");
+    }
+}
+
 #[test]
 fn g7_a_backup_without_a_schedule_says_how_it_runs_again() {
     let hint = |result: &str, reason: &str| {

@@ -17,6 +17,11 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
+/// docs/cli.md.
+pub fn cli_md() -> String {
+    read(&top().join("docs/cli.md"))
+}
+
 /// Files below a directory whose names end so.
 fn below(directory: &str, end: &str) -> Vec<PathBuf> {
     let (mut found, mut open) = (vec![], vec![top().join(directory)]);
@@ -72,7 +77,7 @@ fn code(document: &str) -> Vec<Code> {
 }
 
 /// The words of a command line, as a shell reads them.
-fn words(line: &str) -> Vec<String> {
+pub fn words(line: &str) -> Vec<String> {
     let (mut all, mut word, mut quote) = (vec![], None::<String>, None);
     for c in line.chars() {
         match (c, quote) {
@@ -155,7 +160,7 @@ fn each_command_of_the_documents_runs() {
             // It finds what this server lacks.
             "doctor" => matches!(ran.code, Some(0 | 1)),
             // It goes through exec, which this server does not speak: tests/e2e downloads.
-            "download" => ran.code != Some(2),
+            "download" | "show" => ran.code != Some(2),
             _ => ran.code == Some(0),
         };
         assert!(good, "{file}: kubectl backup {args:?} {ran:#?}");
@@ -165,7 +170,7 @@ fn each_command_of_the_documents_runs() {
 /// Usage lines of docs/cli.md have brackets, examples have none.
 #[test]
 fn u16_each_example_of_the_help_runs() {
-    let text = read(&top().join("docs/cli.md"));
+    let text = cli_md();
     let mut seen = 0;
     for code in code(&text).iter().filter(|code| code.fenced) {
         let Some(line) = code.text.strip_prefix("kubectl backup ") else {
@@ -181,7 +186,7 @@ fn u16_each_example_of_the_help_runs() {
             "doctor" | "diff" => matches!(ran.code, Some(0 | 1)),
             "health" => matches!(ran.code, Some(0..=3)) && !ran.err.contains("error:"),
             // It goes through exec, which this server does not speak: tests/e2e downloads.
-            "download" => ran.code != Some(2),
+            "download" | "show" => ran.code != Some(2),
             _ => ran.code == Some(0),
         };
         assert!(good, "kubectl backup {args:?} {ran:#?}");

@@ -223,7 +223,10 @@ fn a_bundle_holds_everything_but_secrets() {
 #[test]
 fn set_in_the_fields_of_gobackup() {
     let fake = Fake::start();
-    fake.install("backups");
+    for kind in ["backups", "databases", "storages"] {
+        fake.install(kind);
+    }
+    fake.put(gobackup("Database", "b"));
     fake.put(json!({
         "apiVersion": "gobackup.io/v1", "kind": "Backup",
         "metadata": { "name": "nightly", "namespace": "prod", "uid": "u" },
@@ -297,18 +300,19 @@ fn u17_server_and_store_are_set_by_flags() {
     let fake = Fake::start();
     let spec = json!({
         "schedule": "@daily",
-        "source": { "host": "old", "credentialsSecretRef": { "name": "old", "usernameKey": "u" } },
+        "source": { "host": "old", "credentialsSecretRef": { "name": "old", "usernameKey": "u" }, "sessions": 2 },
         "destination": { "volume": { "path": "a", "persistentVolumeClaim": { "claimName": "c" } } },
     });
     fake.put(backup("prod", "shop", spec, Value::Null));
+    fake.install("storages");
+    fake.put(gobackup("Storage", "s"));
     let config = Config::new(&fake);
-    let line =
-        "set shop --host new --port 3307 --secret login --tls Required --s3-bucket b --s3-region r";
+    let line = "set shop --host new --port 3307 --secret login --tls Required --engine Client --s3-bucket b --s3-region r";
     config.run(&line.split(' ').collect::<Vec<_>>()).ok();
     let spec = &fake.get("prod", "shop").unwrap()["spec"];
     assert_eq!(
         spec["source"],
-        json!({ "host": "new", "port": 3307, "credentialsSecretRef": { "name": "login" }, "tls": { "mode": "Required" } })
+        json!({ "host": "new", "port": 3307, "credentialsSecretRef": { "name": "login" }, "tls": { "mode": "Required" }, "engine": "Client" })
     );
     assert_eq!(
         spec["destination"],
@@ -325,4 +329,76 @@ fn u17_server_and_store_are_set_by_flags() {
         spec["destination"],
         json!({ "storageRef": { "name": "s" } })
     );
+    // What is named anew has to be there; what was named before is not this change's.
+    let line = "set shop --pvc nope --secret nope-login";
+    let ran = config.run(&line.split(' ').collect::<Vec<_>>());
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(
+        ran.err.contains("needs what is not in namespace prod: volume claim nope is not there; Secret nope-login is not there; nothing was changed\n"),
+        "{}",
+        ran.err
+    );
+    let mut gone = fake.get("prod", "shop").unwrap();
+    gone["spec"]["source"]["credentialsSecretRef"]["name"] = "nope".into();
+    fake.put(gone);
+    config.run(&["set", "shop", "--port", "3308"]).ok();
+    let spec = &fake.get("prod", "shop").unwrap()["spec"];
+    assert_eq!(spec["source"]["port"], 3308);
+    assert_eq!(
+        spec["destination"],
+        json!({ "storageRef": { "name": "s" } })
+    );
+}
+
+/// An object of gobackup.io.
+fn gobackup(kind: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": "gobackup.io/v1", "kind": kind,
+        "metadata": { "name": name, "namespace": "prod", "uid": name }, "spec": {},
+    })
+}
+
+/// A Backup keeps a count on each storage: what a smaller one may remove is told by the same rule.
+#[test]
+fn u17_a_smaller_count_of_a_backup_says_what_may_go() {
+    let run = |name: &str| json!({ "name": name, "trigger": "Schedule", "result": "Succeeded", "startTime": "2026-01-02T00:00:00Z" });
+    for (kept, keep, words) in [
+        (
+            json!([{ "name": "s", "keep": 3 }, { "name": "t", "keep": 2 }]),
+            "1",
+            Some("2 listed runs stored: nightly-2, nightly-1; "),
+        ),
+        (
+            json!([{ "name": "s", "keep": 2 }, { "name": "t", "keep": 2 }]),
+            "1",
+            Some("1 listed run stored: nightly-2; "),
+        ),
+        // A storage without a count keeps all.
+        (
+            json!([{ "name": "s", "keep": 1 }, { "name": "t" }]),
+            "2",
+            Some("1 listed run stored: nightly-1; "),
+        ),
+        (json!([{ "name": "s", "keep": 2 }]), "3", None),
+    ] {
+        let fake = Fake::start();
+        fake.install("backups");
+        let mut object = gobackup("Backup", "nightly");
+        object["spec"] = json!({ "databaseRefs": [], "storageRefs": kept });
+        object["status"] =
+            json!({ "runs": [run("nightly-3"), run("nightly-2"), run("nightly-1")] });
+        fake.put(object);
+        let rules = format!("keep-last={keep}");
+        let args = ["set", "backup/nightly", "--retention", &rules, "--dry-run"];
+        let ran = Config::new(&fake).run(&args).ok();
+        match words {
+            Some(words) => assert!(
+                ran.err.starts_with(&format!(
+                    "warning: the next good run may remove what {words}"
+                )),
+                "{ran:?}"
+            ),
+            None => assert_eq!(ran.err, ""),
+        }
+    }
 }

@@ -24,6 +24,8 @@ pub struct Seen {
     pub method: String,
     pub path: String,
     pub query: HashMap<String, String>,
+    /// The query as it came, decoded: names may come several times.
+    pub line: String,
     pub accept: String,
     pub headers: HashMap<String, String>,
     pub body: Value,
@@ -43,6 +45,7 @@ struct World {
     deny_path: Option<(String, u16, Value)>,
     operator: Option<Operator>,
     clock: Option<chrono::DateTime<chrono::Utc>>,
+    no_node: bool,
 }
 
 /// The server; it ends with the test.
@@ -162,6 +165,12 @@ impl Fake {
         world.pods.push(pod);
     }
 
+    /// What a pod logged.
+    pub fn log(&self, pod: &str, text: &str) {
+        let mut world = self.world.lock().unwrap();
+        world.logs.insert(pod.to_owned(), text.to_owned());
+    }
+
     /// A pod of this name in `prod` that has ended well, with one line of log.
     pub fn ended_pod(&self, name: &str) {
         self.pod(
@@ -172,6 +181,11 @@ impl Fake {
             }),
             "a line\n",
         );
+    }
+
+    /// Starts none of the pods that are made from now on.
+    pub fn no_node(&self) {
+        self.world.lock().unwrap().no_node = true;
     }
 
     /// Ends every watch, as servers do after a while.
@@ -297,6 +311,7 @@ async fn answered(shared: Shared, request: Request) -> Response {
         method: parts.method.to_string(),
         path: parts.uri.path().to_owned(),
         query,
+        line: decode(parts.uri.query().unwrap_or_default()),
         accept: accept.unwrap_or_default().to_owned(),
         headers: parts
             .headers
@@ -352,6 +367,17 @@ async fn answered(shared: Shared, request: Request) -> Response {
                 "buildDate": "", "goVersion": "", "compiler": "", "platform": "",
             }),
         ),
+        ["api", "v1", "namespaces", _, "pods"] if seen.method == "POST" => {
+            let mut pod = seen.body.clone();
+            if !world.no_node {
+                pod["status"] = json!({ "phase": "Running", "containerStatuses": [{
+                    "name": "backup", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+                    "state": { "running": {} },
+                }] });
+            }
+            world.pods.push(pod.clone());
+            answer(201, &pod)
+        }
         ["api", "v1", "namespaces", _, "pods"] => answer(
             200,
             &json!({ "kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": of_job(&world.pods, &seen.query) }),
@@ -668,6 +694,9 @@ fn cell(object: &Value, column: &Value) -> Value {
         json!(format!("{}d", older + 5))
     } else if column["type"] == "date" && !value.is_null() {
         json!("5d")
+    } else if value.is_object() {
+        // A string to the API server, which prints it as JSON.
+        value.to_string().into()
     } else {
         value
     }

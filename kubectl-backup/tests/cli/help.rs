@@ -13,29 +13,38 @@ Create, list, trigger, suspend and inspect database backups
 
 Usage: kubectl backup [OPTIONS] [COMMAND]
 
-Commands:
-  create      Create a backup object
+Looking:
   list        List backup objects: schedule, last result, next run [aliases: ls, get]
+  describe    Show one object with its runs, pods and events, and what to do next
   runs        List runs, newest first [alias: history]
-  describe    Show one object with its runs, pods, events and one piece of advice [alias: show]
+  logs        Print the log of a run
+  top         Show the list live, with keys to run, suspend, describe and read logs
+  health      Answer a monitoring system: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN
+  doctor      Check what must be in place for backups to be made
+
+Running:
   run-now     Start a backup now [aliases: run, trigger]
   wait        Wait for a run and exit with its result
   cancel      End a running backup, or a Restore
-  verify      Read a stored artefact again and compare it with its manifest
-  restore     Restore a stored dump into a server or onto a volume, after a check
-  download    Bring a stored artefact here, through a short-lived pod
-  suspend     Start no more slots of a schedule
-  resume      Start slots of a schedule again
-  logs        Print the log of a run
+  verify      Read a stored backup again and compare it with its checksum
+
+Restoring:
+  restore     Restore a stored backup into a server or onto a volume, after a check
+  show        Show what is in a stored backup: databases, tables, rows, bytes
+  download    Download a stored backup, through a short-lived pod
+
+Settings:
+  create      Create a backup object
   set         Change schedule, retention and the like
-  diff        Show what applying a file would change; status 0 same, 1 differs
-  import      Translate a gobackup.yml into objects, print or apply them
-  export      Print objects as one would write them
-  delete      Delete backup objects; what they stored stays unless told otherwise
+  suspend     Pause a schedule: no new runs start
+  resume      Let a suspended schedule run again
   schedule    Explain schedules, and preview their runs
-  health      Answer a monitoring system: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN
-  doctor      Check what must be in place for backups to be made
-  top         Show the list live, with keys to run, suspend, describe and read logs
+  diff        Show what applying a file would change; exits with 0 if nothing, with 1 if something
+  export      Print objects as manifests, without what the cluster added
+  import      Translate a gobackup.yml into objects, print or apply them
+  delete      Delete backup objects; what they stored stays unless told otherwise
+
+Other:
   bundle      Collect what is needed to find a problem in one text, without secrets
   completion  Print a completion script, or install the one kubectl calls
   man         Print the manual page of the program or of a verb

@@ -335,21 +335,19 @@ fn doctor_names_each_thing_and_its_remedy() {
 - operator: lease backup-system/backup-operator: Error from server (NotFound): 404 page not found in namespace "backup-system"
 - operator: what system:serviceaccount:backup-system:default may do can't be looked up (Error from server (NotFound): 404 page not found)
 ✔ operator: answers what mysqlbackup/full asks it
-⚠ rights: restore needs delete restores
-    fix: ask for the ClusterRole backup-view or backup-edit in this namespace
-⚠ rights: download needs delete pods
-    fix: ask for the ClusterRole backup-view or backup-edit in this namespace
-⚠ rights: delete needs delete mysqlbackups
-    fix: ask for the ClusterRole backup-view or backup-edit in this namespace
-⚠ rights: delete needs delete restores, does less without
-    fix: ask for the ClusterRole backup-view or backup-edit in this namespace
-⚠ rights: delete needs delete databases, does less without
-    fix: ask for the ClusterRole backup-view or backup-edit in this namespace
-⚠ rights: delete needs delete storages, does less without
-    fix: ask for the ClusterRole backup-view or backup-edit in this namespace
+⚠ rights: you may not delete restores.batch.isekiro.com: needed by restore; delete does less without
+    fix: kubectl -n prod create role kubectl-backup-restores-batch-isekiro-com --verb=delete --resource=restores.batch.isekiro.com; kubectl -n prod create rolebinding kubectl-backup-restores-batch-isekiro-com --role=kubectl-backup-restores-batch-isekiro-com --user=USER
+⚠ rights: you may not delete pods: needed by show, download
+    fix: kubectl -n prod create role kubectl-backup-pods --verb=delete --resource=pods; kubectl -n prod create rolebinding kubectl-backup-pods --role=kubectl-backup-pods --user=USER
+⚠ rights: you may not delete mysqlbackups.batch.isekiro.com: needed by delete
+    fix: kubectl -n prod create role kubectl-backup-mysqlbackups-batch-isekiro-com --verb=delete --resource=mysqlbackups.batch.isekiro.com; kubectl -n prod create rolebinding kubectl-backup-mysqlbackups-batch-isekiro-com --role=kubectl-backup-mysqlbackups-batch-isekiro-com --user=USER
+⚠ rights: you may not delete databases.gobackup.io: delete does less without
+    fix: kubectl -n prod create role kubectl-backup-databases-gobackup-io --verb=delete --resource=databases.gobackup.io; kubectl -n prod create rolebinding kubectl-backup-databases-gobackup-io --role=kubectl-backup-databases-gobackup-io --user=USER
+⚠ rights: you may not delete storages.gobackup.io: delete does less without
+    fix: kubectl -n prod create role kubectl-backup-storages-gobackup-io --verb=delete --resource=storages.gobackup.io; kubectl -n prod create rolebinding kubectl-backup-storages-gobackup-io --role=kubectl-backup-storages-gobackup-io --user=USER
 ✖ mysqlbackup/full: full-1 failed: no space left (NoSpace)
     fix: kubectl backup describe mysqlbackup/full
-- mysqlbackup/shop: secret shop-db can't be looked up (no permission to get secrets)
+- mysqlbackup/shop: Secret shop-db can't be looked up (no permission to get secrets)
 ✔ mysqlbackup/shop: newest good run 60m ago
 - other operators: not looked at: validatingwebhookconfigurations, mutatingwebhookconfigurations (404 page not found)
     fix: have someone run it who may list them in all namespaces
@@ -368,7 +366,7 @@ fn doctor_looks_for_secrets_and_compares_clocks() {
     let mut object = good("shop", 1);
     object["spec"]["source"] = json!({ "credentialsSecretRef": { "name": "shop-db" } });
     object["spec"]["destination"] =
-        json!({ "s3": { "credentialsSecretRef": { "name": "bucket" } } });
+        json!({ "s3": { "bucket": "b", "credentialsSecretRef": { "name": "bucket" } } });
     fake.put(object);
     let path = |name: &str| format!("/api/v1/namespaces/prod/secrets/{name}");
     let there = json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": { "name": "shop-db", "namespace": "prod" } });
@@ -380,7 +378,7 @@ fn doctor_looks_for_secrets_and_compares_clocks() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
         ran.out.contains(
-            "✖ mysqlbackup/shop: secret bucket does not exist\n    fix: kubectl -n prod create secret generic bucket …\n"
+            "✖ mysqlbackup/shop: Secret bucket is not there\n    fix: kubectl -n prod create secret generic bucket …\n"
         ),
         "{}",
         ran.out

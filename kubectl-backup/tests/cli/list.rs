@@ -21,11 +21,12 @@ fn four(fake: &Fake) {
     let ready = json!([{ "type": "Ready", "status": "True", "reason": "Succeeded" }]);
     fake.put(backup("prod", "shop", json!({
         "schedule": "0 2 * * *", "timeZone": "Europe/Berlin",
-        "retention": { "keepLast": 7 }, "destination": { "s3": { "bucket": "backups" } },
+        "retention": { "keepLast": 7, "keepDaily": 14 }, "destination": { "s3": { "bucket": "backups" } },
     }), json!({
         "schedule": { "text": "0 2 * * *", "timeZone": "Europe/Berlin" }, "activeCount": 0,
         "lastScheduleTime": ago(9), "lastResult": "Succeeded", "lastSuccessfulTime": ago(9), "lastSize": "1.8GiB",
         "nextScheduleTime": soon(16), "consecutiveFailures": 0, "conditions": ready,
+        "binlogs": { "intervalSeconds": 300, "anchor": ago(90), "accountedUntil": ago(9), "windows": [{ "from": ago(90), "until": ago(9) }] },
         "runs": [{ "name": "shop-1", "trigger": "Schedule", "result": "Succeeded", "startTime": ago(9), "completionTime": ago(8) }],
     })));
     fake.put(backup("prod", "billing", json!({ "schedule": "*/30 * * * *" }), json!({
@@ -89,12 +90,12 @@ fn wide_and_all_namespaces() {
     snapbox::assert_data_eq!(
         config.run(&["list", "-A", "-o", "wide"]).ok().out,
         snapbox::str![[r#"
-NAMESPACE   NAME                  SCHEDULE       ZONE            STATUS      LAST-RUN   RESULT      NEXT-RUN   SIZE     DURATION   KEEP      STORAGE        LAST-SUCCESS   FAILURES   SUSPENDED-SINCE   REASON            AGE
-other       mysqlbackup/new       @daily         <unset>         Pending     <never>    <none>      -          -        -          <unset>   <unset>        <never>        0          -                 <none>            5d
-prod        mysqlbackup/billing   */30 * * * *   UTC             Running     9h         Running     in 12h     -        -          <unset>   <unset>        <never>        0          -                 NextSlotSet       5d
-prod        mysqlbackup/crm       0 3 * * 0      UTC             Suspended   5d         Succeeded   -          -        -          <unset>   <unset>        <never>        0          30h               Suspended         5d
-prod        mysqlbackup/shop      0 2 * * *      Europe/Berlin   Active      9h         Succeeded   in 16h     1.8GiB   60m        7         s3://backups   5d             0          -                 Succeeded         5d
-prod        mysqlbackup/typo      61 * * * *     <unset>         Invalid     <never>    <none>      -          -        -          <unset>   <unset>        <never>        0          -                 InvalidSchedule   5d
+NAMESPACE   NAME                  SCHEDULE       ZONE            STATUS      LAST-RUN   RESULT      NEXT-RUN   SIZE     DURATION   KEEP               STORAGE        LAST-SUCCESS   FAILURES   SUSPENDED-SINCE   RECOVERABLE   REASON            AGE
+other       mysqlbackup/new       @daily         <unset>         Pending     <never>    <none>      -          -        -          <unset>            <unset>        <never>        0          -                 -             <none>            5d
+prod        mysqlbackup/billing   */30 * * * *   UTC             Running     9h         Running     in 12h     -        -          <unset>            <unset>        <never>        0          -                 -             NextSlotSet       5d
+prod        mysqlbackup/crm       0 3 * * 0      UTC             Suspended   5d         Succeeded   -          -        -          <unset>            <unset>        <never>        0          30h               -             Suspended         5d
+prod        mysqlbackup/shop      0 2 * * *      Europe/Berlin   Active      9h         Succeeded   in 16h     1.8GiB   60m        last 7, daily 14   s3://backups   5d             0          -                 9h ago        Succeeded         5d
+prod        mysqlbackup/typo      61 * * * *     <unset>         Invalid     <never>    <none>      -          -        -          <unset>            <unset>        <never>        0          -                 -             InvalidSchedule   5d
 
 "#]]
     );

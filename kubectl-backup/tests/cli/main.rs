@@ -15,6 +15,7 @@ mod describe;
 mod documented;
 mod edit;
 mod fake;
+mod flags;
 mod help;
 mod import;
 mod judge;

@@ -162,13 +162,13 @@ fn u7_a_claim_and_a_storage_that_are_gone() {
             json!({ "volume": { "persistentVolumeClaim": { "claimName": "backups" } } }),
             "/persistentvolumeclaims/backups",
             "persistentvolumeclaims",
-            "claim backups does not exist",
+            "volume claim backups is not there",
         ),
         (
             json!({ "storageRef": { "name": "nightly" } }),
             "/storages/nightly",
             "storages",
-            "storage nightly does not exist",
+            "Storage nightly is not there",
         ),
     ] {
         let fake = Fake::start();

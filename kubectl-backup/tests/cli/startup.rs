@@ -223,6 +223,7 @@ fn one_run_is_described() {
         json!({
             "result": "Succeeded", "slot": "2026-01-02T00:00:00Z", "completionTime": "2026-01-02T00:04:12Z", "reason": "Completed",
             "rawBytes": 5_368_709_120_i64, "storedBytes": 1_932_735_283_i64, "tables": 3, "rows": 12,
+            "engine": "Native", "snapshot": "tables locked while connections began", "snapshotTime": "2026-01-02T00:00:03Z",
             "warnings": ["attempt 2 of 3; the first failed: no route to host"],
             "artefacts": [{ "key": "prod/shop/1.sql.zst", "size": 1_932_735_283_i64, "readBack": true }],
             "verification": { "mode": "Restore", "passed": true, "time": "2026-01-02T00:09:00Z", "message": "3 tables compared" },
@@ -246,6 +247,7 @@ Started:       2026-01-02T00:00:00Z
 Ended:         2026-01-02T00:04:12Z
 Duration:      4m12s
 Dump:          5.0GiB, 3 tables, 12 rows
+Engine:        Native, snapshot: tables locked while connections began, of 2026-01-02T00:00:03Z
 Stored:        1.8GiB
 Verified:      yes  Restore at 2026-01-02T00:09:00Z: 3 tables compared
 Warning:       attempt 2 of 3; the first failed: no route to host
@@ -392,4 +394,33 @@ fn u9_a_verification_that_does_not_start() {
         page.contains("Verifying:     shop-28950870  job/shop-v1 has not started: Unschedulable: 0/1 nodes are available: 1 Insufficient memory.\n"),
         "{page}"
     );
+}
+
+#[test]
+fn why_the_client_made_a_dump_is_told_wherever_the_run_is() {
+    let fake = Fake::start();
+    shop(
+        &fake,
+        json!({
+            "result": "Succeeded", "engine": "Client",
+            "engineReason": "table shop.geo has a type that is not proven: geometry",
+        }),
+    );
+    let config = Config::new(&fake);
+    for args in [
+        vec!["describe", "shop"],
+        vec!["describe", "run/shop-28950870"],
+    ] {
+        let out = config.run(&args).ok().out;
+        let line = out.lines().find(|l| l.starts_with("Engine:"));
+        let line = line.unwrap_or_else(|| panic!("{args:?}: {out}"));
+        assert!(
+            line.ends_with("Client: table shop.geo has a type that is not proven: geometry"),
+            "{line}"
+        );
+    }
+    let out = config.run(&["runs", "shop", "-o", "wide"]).ok().out;
+    let (head, row) = out.split_once('\n').unwrap();
+    let at = head.find("ENGINE").unwrap();
+    assert!(row[at..].starts_with("Client "), "{out}");
 }

@@ -213,6 +213,46 @@ fn many_are_resumed_by_name_label_and_all() {
     assert!(suspended().is_empty());
 }
 
+/// A time of day is one of the zone in which it is shown; what has two readings changes nothing.
+#[test]
+fn u17_suspended_until_a_time_of_day() {
+    let fake = Fake::start();
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily", "timeZone": "Asia/Tokyo" }),
+        json!({ "schedule": { "expression": "@daily", "timeZone": "Asia/Tokyo" } }),
+    ));
+    let config = Config::new(&fake);
+    for (args, shown) in [
+        (vec!["tomorrow 06:00"], "T06:00:00+09:00 "),
+        (vec!["tomorrow 06:00", "--utc"], "T06:00:00Z "),
+        (vec!["18:00", "--tz", "America/Lima"], "T18:00:00-05:00 "),
+    ] {
+        let line = [&["suspend", "shop", "--until"], args.as_slice()].concat();
+        let ran = config.run(&line).ok();
+        assert!(ran.out.contains(shown), "{ran:?}");
+        let noted = fake.get("prod", "shop").unwrap()["metadata"]["annotations"]
+            ["batch.isekiro.com/resume-at"]
+            .clone();
+        let at = crds::time::parse_rfc3339(noted.as_str().unwrap()).unwrap();
+        let said = ran.out.split(" until ").nth(1).unwrap();
+        let said = said.split(' ').next().unwrap();
+        assert_eq!(crds::time::parse_rfc3339(said), Some(at));
+    }
+    let before = fake.seen().len();
+    let ran = config.run(&["suspend", "shop", "--until", "tomorrow"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.err
+            .starts_with("error: --until \"tomorrow\" can be read as ")
+            && ran.err.contains("T00:00:00+09:00 or "),
+        "{}",
+        ran.err
+    );
+    assert!(fake.seen()[before..].iter().all(|s| s.method == "GET"));
+}
+
 #[test]
 fn suspended_until_an_instant() {
     let (fake, config) = three();

@@ -251,6 +251,46 @@ fn the_wizard_ends_with_the_command_and_the_object() {
     assert_eq!(spec["retention"], json!({ "keepLast": 7, "keepDaily": 14 }));
 }
 
+/// Storages are offered beside claims.
+#[test]
+fn the_wizard_offers_the_storages_there_are() {
+    let fake = Fake::start();
+    fake.install("storages");
+    fake.put(json!({
+        "apiVersion": "gobackup.io/v1", "kind": "Storage",
+        "metadata": { "name": "nightly", "namespace": "prod" }, "spec": {},
+    }));
+    fake.items(
+        "/api/v1/namespaces/prod/persistentvolumeclaims",
+        json!([{ "metadata": { "name": "backups" } }]),
+    );
+    let config = Config::new(&fake);
+    let mut terminal = Terminal::start(&config, &["create", "mysql", "shop", "-i"]);
+    terminal.answer("Name", "\r");
+    terminal.answer("Host", "db\r");
+    terminal.answer("Port", "\r");
+    terminal.answer("Secret with username and password", "login\r");
+    terminal.answer("Databases, separated by commas", "\r");
+    terminal.answer("Time zone", "\r");
+    terminal.answer("When", "\r");
+    terminal.answer("Is this right?", "y");
+    terminal.expect("Store");
+    terminal.expect("Storage nightly");
+    // One below the claim.
+    terminal.press("\u{1b}[B\r");
+    terminal.answer("Keep", "\r");
+    terminal.answer("Encrypt to", "\r");
+    terminal.expect("kubectl backup create mysql shop --host db --secret login --schedule '0 2 * * *' --storage nightly --retention");
+    terminal.answer("Create it?", "y");
+    terminal.answer("Try database and store now?", "n");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert_eq!(
+        fake.get("prod", "shop").unwrap()["spec"]["destination"],
+        json!({ "storageRef": { "name": "nightly" } })
+    );
+}
+
 fn running(fake: &Fake) {
     fake.put(backup("prod", "shop", json!({ "schedule": "@daily" }), json!({
         "observedGeneration": 1,

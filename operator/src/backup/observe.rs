@@ -109,6 +109,7 @@ pub(crate) fn settings(
         verify_every: verify
             .filter(|v| v.mode == VerifyMode::Restore)
             .map(|v| v.every.unwrap_or(1).max(1)),
+        binlog_interval: None,
         notices: Wanted::of(&notifications, job.is_some_and(|j| has_bot(&j.env))),
         own_image: true,
     };

@@ -12,6 +12,7 @@ use crds::verdict::{self, Reason, State};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::ahead;
+use super::binlogs;
 use super::draft::Draft;
 use super::failures;
 use super::fit::fit;
@@ -85,9 +86,10 @@ fn derive(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
     draft.status.active.sort_by(|a, b| a.name.cmp(&b.name));
     draft.status.active_count = i32::try_from(draft.status.active.len()).ok();
     draft.status.active.truncate(MAX_ACTIVE);
-    accepted(draft);
+    accepted(draft, schedule);
     scheduled(draft, schedule);
     last_run(draft);
+    binlogs::condition(draft);
     of_kind(draft);
     ready(draft, schedule);
 }
@@ -151,7 +153,7 @@ fn put(draft: &mut Draft<'_>, type_: &str, status: &str, reason: &str, message: 
     );
 }
 
-fn accepted(draft: &mut Draft<'_>) {
+fn accepted(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
     let seen = draft.seen;
     let (status, reason, message) = if let Some(foreign) = &seen.foreign {
         ("False", reason::FOREIGN_CONTROLLER, foreign.clone())
@@ -168,7 +170,9 @@ fn accepted(draft: &mut Draft<'_>) {
             clean(&validate::join(&seen.problems), MAX_MESSAGE),
         )
     } else {
-        ("True", reason::VALID, String::new())
+        // It runs; what will not work out is said all the same.
+        let said = schedule.and_then(Schedule::too_often);
+        ("True", reason::VALID, said.unwrap_or_default())
     };
     put(draft, condition::ACCEPTED, status, reason, message);
 }

@@ -8,22 +8,26 @@ use crds::status::{MAX_DETAILED_RUNS, MAX_RUNS};
 
 /// Most bytes of a status.
 const MAX_BYTES: usize = 6 * 1024;
+/// How many more it may have where binary logs are stored: their books are not cut away.
+const MAX_BINLOG_BYTES: usize = 1024;
 
 /// One way to make status smaller. False if there is nothing left to cut in this way.
 type Cut = fn(&mut ScheduleStatus) -> bool;
 
 /// From what is missed least to what is missed most. Totals and open runs stay.
-const CUTS: [Cut; 16] = [
+const CUTS: [Cut; 18] = [
     shorten_old_runs,
     |status| shorten_requests(status, 240, 120),
     |status| shorten_detailed_runs(status, 120),
     |status| shorten_conditions(status, 120),
+    |status| shorten_binlogs(status, 120, 2),
     |status| drop_last(&mut status.missed, 3) | drop_last(&mut status.requests, 3),
     |status| drop_last(&mut status.active, 3),
     strip_old_runs,
     |status| shorten_requests(status, 120, 60),
     |status| shorten_detailed_runs(status, 60),
     |status| shorten_conditions(status, 40),
+    |status| shorten_binlogs(status, 60, 1),
     |status| status.runs.len() > MAX_DETAILED_RUNS && drop_oldest(status),
     strip_runs,
     |status| drop_last(&mut status.missed, 1) | drop_last(&mut status.requests, 1),
@@ -39,7 +43,8 @@ pub(crate) fn fit(status: &mut ScheduleStatus) -> bool {
         if run.result.is_final() {
             changed |= run.cut_artefacts(0) | !run.warnings.is_empty();
             run.warnings.clear();
-            changed |= shorten(&mut run.message, 80);
+            changed |= shorten(&mut run.message, 80) | shorten(&mut run.engine_reason, 0);
+            changed |= shorten(&mut run.snapshot, 0) | run.snapshot_time.take().is_some();
             if let Some(verification) = &mut run.verification {
                 changed |= shorten(&mut verification.message, 80);
             }
@@ -50,7 +55,7 @@ pub(crate) fn fit(status: &mut ScheduleStatus) -> bool {
     }
     for cut in CUTS {
         loop {
-            if bytes(status) <= MAX_BYTES {
+            if bytes(status) <= most(status) {
                 return changed;
             }
             if !cut(status) {
@@ -60,6 +65,12 @@ pub(crate) fn fit(status: &mut ScheduleStatus) -> bool {
         }
     }
     changed
+}
+
+/// Most bytes of this status.
+fn most(status: &ScheduleStatus) -> usize {
+    let books = status.binlogs.as_ref().map_or(0, |_| MAX_BINLOG_BYTES);
+    MAX_BYTES + books
 }
 
 /// What a run grows by when its Job is gone.
@@ -124,7 +135,8 @@ fn shorten_detailed_runs(status: &mut ScheduleStatus, most: usize) -> bool {
         run.warnings.clear();
         let said = run.verification.as_mut();
         let said = said.is_some_and(|v| shorten(&mut v.message, 80));
-        run.cut_artefacts(1) | shorten(&mut run.message, most) | warned | said | cut
+        let engine = shorten(&mut run.engine_reason, most);
+        run.cut_artefacts(1) | shorten(&mut run.message, most) | warned | said | engine | cut
     })
 }
 
@@ -135,7 +147,7 @@ fn strip_old_runs(status: &mut ScheduleStatus) -> bool {
     final_ones.fold(false, |cut, run| {
         let numbers = [&mut run.raw_bytes, &mut run.tables, &mut run.rows];
         let numbers = numbers.map(|n| n.take().is_some());
-        numbers.contains(&true) | cut
+        numbers.contains(&true) | shorten(&mut run.engine, 0) | cut
     })
 }
 
@@ -153,6 +165,7 @@ fn strip_runs(status: &mut ScheduleStatus) -> bool {
     for (index, run) in status.runs.iter_mut().enumerate() {
         cut |= run.cut_artefacts(usize::from(index == 0)) | !run.warnings.is_empty();
         run.warnings.clear();
+        cut |= shorten(&mut run.engine_reason, 0);
         let most = match &run.intent {
             _ if index == 0 => 120,
             Some(_) => 60,
@@ -175,10 +188,23 @@ fn shorten_conditions(status: &mut ScheduleStatus, most: usize) -> bool {
         condition::LAST_RUN_SUCCEEDED,
         condition::READY,
         condition::VERIFIED,
+        condition::BINLOGS_COMPLETE,
     ];
     let conditions = status.conditions.iter_mut();
     let repeating = conditions.filter(|c| repeats.contains(&&*c.type_));
     repeating.fold(false, |cut, c| shorten(&mut c.message, most) | cut)
+}
+
+/// Words of binary logs, and what lies far back; the newest window and gap stay.
+fn shorten_binlogs(status: &mut ScheduleStatus, most: usize, least: usize) -> bool {
+    let Some(books) = &mut status.binlogs else {
+        return false;
+    };
+    let mut cut = shorten(&mut books.message, most);
+    for gap in &mut books.gaps {
+        cut |= shorten(&mut gap.message, most);
+    }
+    drop_last(&mut books.gaps, least) | drop_last(&mut books.windows, least) | cut
 }
 
 /// What is left of the newest run's and the newest request's words.

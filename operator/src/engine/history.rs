@@ -6,7 +6,7 @@ use crds::status::RequestState;
 
 use super::draft::{Draft, Step};
 use super::observed::{JobDigest, JobOutcome};
-use super::{notices, verify};
+use super::{binlogs, notices, verify};
 
 /// A finished Job stays for longer than a lease, so that a stalled former leader's late POST meets
 /// its name.
@@ -31,7 +31,14 @@ pub(super) fn prune(draft: &mut Draft<'_>) {
         .filter(|j| j.action != Action::Backup && !j.deleting)
     {
         if let Some(finished) = job.finished() {
-            delete_after(draft, job, finished + ACTION_KEPT);
+            // Pulls come often: what went well is not kept for its log.
+            let good = matches!(job.outcome, JobOutcome::Complete { .. });
+            let brief = job.action == Action::Binlogs && good;
+            delete_after(
+                draft,
+                job,
+                finished + if brief { FENCE } else { ACTION_KEPT },
+            );
         }
     }
 }
@@ -92,5 +99,10 @@ fn stands(draft: &Draft<'_>, job: &JobDigest) -> bool {
         Some(&*r.id) == job.request_id.as_deref()
             && matches!(r.state, RequestState::Running | RequestState::Queued)
     });
-    !run_open && !fresh && !asked && !verify::is_open(draft, job) && !notices::is_open(draft, job)
+    !run_open
+        && !fresh
+        && !asked
+        && !verify::is_open(draft, job)
+        && !notices::is_open(draft, job)
+        && !binlogs::is_open(draft, job)
 }

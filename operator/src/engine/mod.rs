@@ -10,6 +10,7 @@
 //! derived from Jobs and status alone, never from memory of an earlier plan.
 
 mod ahead;
+mod binlogs;
 mod claim;
 mod conditions;
 mod control;

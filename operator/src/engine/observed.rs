@@ -127,6 +127,8 @@ pub struct Settings {
     pub startup_deadline: i64,
     /// Every Nth good run is verified by restore; `None` is none.
     pub verify_every: Option<i32>,
+    /// Seconds between pulls of binary logs; `None` is none.
+    pub binlog_interval: Option<i64>,
     /// What receivers want to hear of.
     pub notices: super::Wanted,
     /// The pods run our runner, which writes reports.

@@ -257,6 +257,11 @@ pub(super) fn note_report(run: &mut Run, report: &Report) {
     run.stored_bytes = report.stored_bytes.or(run.stored_bytes);
     run.tables = report.tables.or(run.tables);
     run.rows = report.rows.or(run.rows);
+    run.engine.clone_from(&report.engine);
+    run.engine_reason.clone_from(&report.engine_reason);
+    run.snapshot.clone_from(&report.snapshot);
+    let moment = crds::time::parse_rfc3339(&report.snapshot_at);
+    run.snapshot_time = moment.map(crds::time::to_k8s);
     run.artefacts.clone_from(&report.artefacts);
     run.warnings.clone_from(&report.warnings);
 }

@@ -130,6 +130,27 @@ pub(super) fn watch(draft: &mut Draft<'_>, job: &JobDigest, pods: &[&PodDigest])
     }
 }
 
+/// Why a Job that is no run is given up: its container does not run within startupDeadlineSeconds. Until
+/// then its events are watched, and the object wakes when the time is over.
+pub(super) fn given_up(
+    draft: &mut Draft<'_>,
+    job: &JobDigest,
+    pods: &[&PodDigest],
+) -> Option<(String, String)> {
+    if job.ran || pods.iter().any(|p| p.started) {
+        return None;
+    }
+    let seconds = draft.seen.settings.startup_deadline;
+    let ends = startup_ends(job, seconds);
+    if draft.now < ends {
+        watch(draft, job, pods);
+        draft.wake_at(ends);
+        return None;
+    }
+    let (reason, message) = cause_or_none(&draft.seen.obstacles, job, pods);
+    Some((reason, format!("not running within {seconds} s: {message}")))
+}
+
 /// Shows that a run has not started, and why; or that it has.
 pub(super) fn note(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDigest]) {
     watch(draft, job, pods);

@@ -8,7 +8,8 @@ use crds::schedule::Schedule;
 use super::draft::{Builder, Draft, Plan, Step};
 use super::observed::{JobDigest, Observed};
 use super::{
-    ahead, claim, conditions, control, history, notices, requests, runs, slots, start, verify,
+    ahead, binlogs, claim, conditions, control, history, notices, requests, runs, slots, start,
+    verify,
 };
 
 /// Decides everything. The same input gives the same plan. `build` makes the Jobs that are to be
@@ -26,8 +27,8 @@ use super::{
 ///    books speak of the schedule as it is now, so requests and slots come after them.
 /// 6. `answer`, `ends`: what somebody asked for is in status, as run, intent or answer; it comes before
 ///    slots, so that a run that was asked for keeps a slot of the same moment waiting.
-/// 7. `verify::carry_on`, `notices::carry_on`: they read runs as closed above, and start Jobs that are
-///    no runs, which no policy of concurrency holds.
+/// 7. `verify::carry_on`, `notices::carry_on`, `binlogs::carry_on`: they read runs as closed above, and
+///    start Jobs that are no runs, which no policy of concurrency holds.
 /// 8. `waiting`, then `due`: what waits starts before what comes due; both see the Jobs that are
 ///    planned above.
 /// 9. `notices::note`, `prune`: they look at all that this plan closed and entered, and at nothing that
@@ -54,6 +55,7 @@ pub fn plan(seen: &Observed, now: DateTime<Utc>, build: Builder<'_>) -> Plan {
     control::ends(&mut draft);
     verify::carry_on(&mut draft);
     notices::carry_on(&mut draft);
+    binlogs::carry_on(&mut draft);
     if draft.accepted() {
         start::waiting(&mut draft, schedule.as_ref());
         if !seen.settings.suspend {

@@ -22,6 +22,22 @@ pub(crate) const PASSED: &str = "Passed";
 /// The Job of a Restore runs.
 pub(crate) const RUNNING: &str = "Running";
 
+// Of binary logs: of condition BinlogsComplete, then events.
+
+/// Every event since the newest backup is stored.
+pub(crate) const COMPLETE: &str = "Complete";
+/// Nothing was pulled yet.
+pub(crate) const NOT_PULLED_YET: &str = "NotPulledYet";
+/// There is no backup that what was pulled follows.
+pub(crate) const NO_BACKUP_YET: &str = "NoBackupYet";
+
+/// Events are not stored.
+pub(crate) const BINLOG_GAP: &str = "BinlogGap";
+/// A pull failed, and the one before it did not.
+pub(crate) const BINLOGS_FAILED: &str = "BinlogsFailed";
+/// A pull was good, and the one before it was not.
+pub(crate) const BINLOGS_PULLED: &str = "BinlogsPulled";
+
 // Of runs that wait.
 
 /// A run is active, and the policy lets none start beside it.

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
 use crds::labels::{SCHEDULE_SINCE, SKIP_SLOTS_UNTIL};
 use crds::run::{RunResult, Trigger};
-use crds::schedule::Schedule;
+use crds::schedule::{LEAST_SECONDS, Schedule};
 use crds::status::ObservedSchedule;
 use crds::time::{from_k8s, parse_rfc3339, plus_seconds, to_k8s};
 
@@ -83,15 +83,11 @@ pub(super) fn too_late(seen: &Observed, slot: DateTime<Utc>, now: DateTime<Utc>)
     deadline.is_some_and(|d| now.timestamp() > slot.timestamp().saturating_add(d))
 }
 
-/// Least seconds between slots that are started: what comes sooner gives nobody a newer backup.
-const LEAST_SECONDS: i64 = 10;
-
 /// True if slots follow each other faster than runs are started.
 pub(super) fn is_too_fast(schedule: &Schedule) -> bool {
-    let least = u64::try_from(LEAST_SECONDS).unwrap_or(0);
     schedule
         .is_every()
-        .is_some_and(|width| width.as_secs() < least)
+        .is_some_and(|width| width.as_secs() < LEAST_SECONDS)
 }
 
 /// Until when no newer slot is looked at: a run that can't be made is tried again then, or the
@@ -100,7 +96,7 @@ pub(super) fn rests_until(draft: &Draft<'_>, schedule: &Schedule) -> Option<Date
     let newest = draft.status.last_schedule_time.as_ref().map(from_k8s);
     let least = newest
         .filter(|_| is_too_fast(schedule))
-        .map(|at| plus_seconds(at, LEAST_SECONDS));
+        .map(|at| plus_seconds(at, i64::try_from(LEAST_SECONDS).unwrap_or(0)));
     failures::retried_at(draft).max(least)
 }
 

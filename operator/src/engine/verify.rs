@@ -136,17 +136,9 @@ fn judge(draft: &mut Draft<'_>, index: usize, job: &JobDigest) {
 
 /// A Job whose container does not run within startupDeadlineSeconds is given up.
 fn startup(draft: &mut Draft<'_>, index: usize, job: &JobDigest, pods: &[&PodDigest]) {
-    if job.ran || pods.iter().any(|p| p.started) {
+    let Some((reason, message)) = pending::given_up(draft, job, pods) else {
         return;
-    }
-    let seconds = draft.seen.settings.startup_deadline;
-    let ends = pending::startup_ends(job, seconds);
-    if draft.now < ends {
-        pending::watch(draft, job, pods);
-        return draft.wake_at(ends);
-    }
-    let (reason, message) = pending::cause_or_none(&draft.seen.obstacles, job, pods);
-    let message = format!("not running within {seconds} s: {message}");
+    };
     finish(draft, index, None, &reason, message);
 }
 

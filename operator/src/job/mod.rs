@@ -8,4 +8,6 @@ mod run;
 
 pub(crate) use self::parts::{Pairs, Parts};
 pub(crate) use self::pod::{PodOptions, STARTUP};
-pub(crate) use self::run::{Run, has_bot, has_client, has_scratch_server};
+pub(crate) use self::run::{
+    Run, failure_policy, has_bot, has_client, has_scratch_server, is_slim, needs_client,
+};

@@ -100,6 +100,7 @@ impl From<MysqlBackupSpec> for PodOptions {
             retention: _,
             verify: _,
             notifications: _,
+            binlogs: _,
         } = spec;
         Self {
             image,
@@ -212,8 +213,15 @@ impl From<RestoreSpec> for PodOptions {
             to: _,
             dry_run: _,
             overwrite: _,
+            accounts: _,
+            verify: _,
             definers: _,
             definer: _,
+            replay: _,
+            tables: _,
+            databases: _,
+            exclude_tables: _,
+            without_foreign_keys: _,
         } = spec;
         Self {
             image,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crds::mounts::Mounts;
 use crds::mysql_backup::RestartPolicy;
-use crds::parts::{Decryption, Notification, Verify, VolumeDestination};
+use crds::parts::{Decryption, Engine, Notification, Verify, VolumeDestination};
 use crds::report::exit;
 use crds::request::Action;
 use crds::run_spec::{ObjectId, OperatorTells, RunId, RunSpec};
@@ -69,7 +69,7 @@ impl Run<'_> {
                 .decryption
                 .filter(|_| seed.action == Action::Verify)
                 .and_then(|d| mounts.identity(d)),
-            notifications: if has_scratch_server(seed) {
+            notifications: if has_scratch_server(seed) || seed.action == Action::Binlogs {
                 vec![]
             } else {
                 mounts.notifications(self.notifications)
@@ -131,6 +131,10 @@ impl Run<'_> {
             // What differs once differs again.
             self.pod.backoff_limit = Some(0);
         }
+        if seed.action == Action::Binlogs {
+            // The next interval tries again.
+            self.pod.backoff_limit = Some(0);
+        }
         let (labels, annotations) = metadata(self.object, seed);
         Parts {
             object: self.object,
@@ -140,8 +144,12 @@ impl Run<'_> {
             annotations,
             inline,
             backoff_limit: self.pod.backoff_limit.unwrap_or(BACKOFF_LIMIT),
-            active_deadline_seconds: self.pod.active_deadline(self.own),
-            pod_failure_policy: failure_policy(&self.pod, self.own),
+            active_deadline_seconds: self.pod.active_deadline(self.own).or(limit(seed.action)),
+            // Wrong settings no retry mends.
+            pod_failure_policy: failure_policy(
+                &self.pod,
+                if self.own { &[exit::SETTINGS] } else { &[] },
+            ),
             pod: self.pod,
             own: self.own,
             told: crds::pod::env(told)?,
@@ -171,6 +179,12 @@ impl Run<'_> {
     }
 }
 
+/// Seconds that what moves no data may take where the object sets no limit: one that hangs would stand for ever.
+fn limit(action: Action) -> Option<i64> {
+    const BRIEF: i64 = 3600;
+    matches!(action, Action::Probe | Action::List | Action::Binlogs).then_some(BRIEF)
+}
+
 /// True for a verification by restore.
 pub(crate) fn has_scratch_server(seed: &Seed) -> bool {
     seed.action == Action::Verify && seed.options.mode.as_deref() == Some("Restore")
@@ -179,6 +193,29 @@ pub(crate) fn has_scratch_server(seed: &Seed) -> bool {
 /// True for what speaks to the object's own databases.
 pub(crate) fn has_client(seed: &Seed) -> bool {
     matches!(seed.action, Action::Backup | Action::Probe)
+}
+
+/// True for what speaks to the object's own databases by their clients.
+pub(crate) fn needs_client(engine: Option<Engine>, seed: &Seed) -> bool {
+    match seed.action {
+        // Unset may turn out to be the client.
+        Action::Backup => engine != Some(Engine::Native),
+        _ => has_client(seed),
+    }
+}
+
+/// True for what needs neither a client nor a scratch server, of an object that by its spec never takes a client.
+pub(crate) fn is_slim(engine: Option<Engine>, seed: &Seed) -> bool {
+    match seed.action {
+        // No client has part in it, whatever dumps.
+        Action::Binlogs => true,
+        Action::Restore => false,
+        _ => {
+            engine == Some(Engine::Native)
+                && !needs_client(engine, seed)
+                && !has_scratch_server(seed)
+        }
+    }
 }
 
 /// True if the environment sets APIURL.
@@ -234,20 +271,20 @@ fn literal_variables(variables: &[EnvVar]) -> Vec<String> {
     names
 }
 
-/// Exit 2 of our runner means wrong settings, which no retry mends; an evicted pod burns no retry.
-fn failure_policy(pod: &PodOptions, own: bool) -> Option<PodFailurePolicy> {
+/// An exit code of our runner that is `told` by it is final; an evicted pod burns no retry.
+pub(crate) fn failure_policy(pod: &PodOptions, told: &[i32]) -> Option<PodFailurePolicy> {
     if pod.restart_policy != RestartPolicy::Never {
         return None;
     }
-    let settings = PodFailurePolicyRule {
+    let told = (!told.is_empty()).then(|| PodFailurePolicyRule {
         action: "FailJob".to_owned(),
         on_exit_codes: Some(PodFailurePolicyOnExitCodesRequirement {
             container_name: Some(labels::CONTAINER.to_owned()),
             operator: "In".to_owned(),
-            values: vec![exit::SETTINGS],
+            values: told.to_vec(),
         }),
         on_pod_conditions: None,
-    };
+    });
     let disruption = PodFailurePolicyRule {
         action: "Ignore".to_owned(),
         on_exit_codes: None,
@@ -256,10 +293,6 @@ fn failure_policy(pod: &PodOptions, own: bool) -> Option<PodFailurePolicy> {
             status: "True".to_owned(),
         }]),
     };
-    let rules = if own {
-        vec![settings, disruption]
-    } else {
-        vec![disruption]
-    };
+    let rules = told.into_iter().chain([disruption]).collect();
     Some(PodFailurePolicy { rules })
 }

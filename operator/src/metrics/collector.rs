@@ -81,7 +81,7 @@ fn unix(at: Option<DateTime<Utc>>) -> i64 {
 }
 
 /// The gauges of an object.
-const GAUGES: [Shown; 21] = [
+const GAUGES: [Shown; 22] = [
     (
         "mysqlbackup_created_timestamp_seconds",
         "Creation of the object, as unix time",
@@ -141,6 +141,11 @@ const GAUGES: [Shown; 21] = [
         "mysqlbackup_last_verified_timestamp_seconds",
         "Newest passed verification by restore, as unix time; 0 if none",
         |r| unix(r.series.last_verified),
+    ),
+    (
+        "mysqlbackup_recoverable_timestamp_seconds",
+        "Up to when binary logs are stored, as unix time; 0 if none are",
+        |r| unix(r.series.recoverable),
     ),
     (
         "mysqlbackup_verify_interval_seconds",

@@ -33,6 +33,8 @@ pub(crate) struct Series {
     pub(super) last_run: Option<DateTime<Utc>>,
     pub(super) last_success: Option<DateTime<Utc>>,
     pub(super) last_verified: Option<DateTime<Utc>>,
+    /// Up to when binary logs are stored.
+    pub(super) recoverable: Option<DateTime<Utc>>,
     pub(super) next: Option<DateTime<Utc>>,
     pub(super) suspended: Option<DateTime<Utc>>,
     /// The end of the accounted time.
@@ -82,6 +84,10 @@ impl Series {
                 .max(),
             last_success: time(&status.last_successful_time),
             last_verified: time(&status.last_verified_time),
+            recoverable: status.binlogs.as_ref().and_then(|books| {
+                let newest = books.windows.first()?;
+                Some(from_k8s(&newest.until))
+            }),
             next: time(&status.next_schedule_time),
             suspended: settings.suspend.then_some(suspended),
             accounted: time(&status.accounted_until),

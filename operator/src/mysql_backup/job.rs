@@ -1,15 +1,24 @@
 //! The Job of a MysqlBackup's run. PURE.
 
+use crds::binlogs::Binlogs;
 use crds::mounts::Mounts;
 use crds::mysql_backup::MysqlBackupSpec;
 use crds::plan::{Credential, Storage};
 use crds::request::Action;
-use crds::run_spec::RunSpec;
+use crds::run_spec::{RunBinlogs, RunSpec};
 use k8s_openapi::api::batch::v1::Job;
 
 use super::observe;
 use crate::engine::{Object, Seed};
-use crate::job::{Pairs, PodOptions, Run, has_client, has_scratch_server};
+use crate::job::{Pairs, PodOptions, Run, has_scratch_server, is_slim, needs_client};
+
+/// Images of the runner.
+pub(super) struct Images<'a> {
+    /// With clients and servers of databases.
+    pub(super) runner: &'a str,
+    /// Without, if there is one.
+    pub(super) slim: Option<&'a str>,
+}
 
 /// Builds the Job of a run; `storage` is the Storage that the object stores on, if it names one.
 ///
@@ -20,19 +29,24 @@ pub(super) fn build(
     api_version: &str,
     spec: &MysqlBackupSpec,
     seed: &Seed,
-    runner_image: &str,
+    images: &Images<'_>,
     storage: Option<Storage<Credential>>,
 ) -> Result<Job, String> {
-    let own = observe::is_own(spec, runner_image);
-    let clients = spec.source.as_ref().and_then(|s| s.client_image.clone());
+    let own = observe::is_own(spec, images.runner);
+    let source = spec.source.as_ref();
+    let engine = source.and_then(|s| s.engine);
+    let clients = source.and_then(|s| s.client_image.clone());
+    // An image that the object names is taken as it is, the runner's own as well.
+    let slim = images.slim.filter(|_| is_slim(engine, seed));
     let run = Run {
         object,
         api_version,
         seed,
-        runner_image,
+        runner_image: slim.unwrap_or(images.runner),
         own,
         pod: PodOptions::from(spec.clone()),
-        client_image: clients.filter(|image| own && has_client(seed) && !image.is_empty()),
+        client_image: clients
+            .filter(|image| own && needs_client(engine, seed) && !image.is_empty()),
         notifications: &spec.notifications,
         decryption: spec.decryption.as_ref(),
         verify: spec.verify.as_ref(),
@@ -49,8 +63,17 @@ pub(super) fn build(
         None => spec.destination.as_ref().map(|d| mounts.destination(d)),
     };
     let recipients_file = spec.encryption.as_ref().and_then(|e| mounts.recipients(e));
+    let binlogs = spec
+        .binlogs
+        .as_ref()
+        .filter(|_| seed.action == Action::Binlogs);
     let told = RunSpec {
         source,
+        binlogs: binlogs
+            .map(Binlogs::seconds)
+            .transpose()?
+            .and_then(|seconds| u32::try_from(seconds).ok())
+            .map(|interval_seconds| RunBinlogs { interval_seconds }),
         destination,
         compression: spec.compression,
         encryption: spec.encryption.clone(),
@@ -70,6 +93,7 @@ mod tests {
     use crds::time::parse_rfc3339;
 
     const RUNNER: &str = "backup-runner:v1";
+    const SLIM: &str = "backup-runner-slim:v1";
 
     fn built(yaml: &str, change: impl FnOnce(&mut Seed)) -> Job {
         let backup: MysqlBackup = serde_yaml::from_str(yaml).unwrap();
@@ -91,7 +115,10 @@ mod tests {
             "batch.isekiro.com/v1",
             &backup.spec,
             &seed,
-            RUNNER,
+            &Images {
+                runner: RUNNER,
+                slim: Some(SLIM),
+            },
             None,
         )
         .unwrap()
@@ -166,6 +193,51 @@ mod tests {
         assert_eq!(files[0].value.as_deref(), Some("/mine"));
     }
 
+    /// What needs clients or servers of databases has them; what does not runs in the image without, as restricted.
+    #[test]
+    fn a_native_engine_without_a_client_runs_in_the_slim_image() {
+        let text = include_str!("../../tests/fixtures/mysqlbackup-typed.yaml");
+        let image = |engine: &str, action, mode: Option<&str>, more: &str| {
+            let source = format!("    databases: [shop]{engine}");
+            let text = text.replace("    databases: [shop]", &source);
+            let text = text.replace("  source:\n", &format!("{more}  source:\n"));
+            let job = built(&text, |seed| {
+                seed.action = action;
+                seed.options.mode = mode.map(str::to_owned);
+            });
+            let pod = job.spec.unwrap().template.spec.unwrap();
+            assert_eq!(pod.init_containers, None, "{engine}");
+            assert_eq!(
+                pod.containers[0].security_context,
+                Some(crds::pod::container_security())
+            );
+            pod.containers[0].image.clone().unwrap()
+        };
+        let native = "\n    engine: Native";
+        let with_clients = "\n    engine: Native\n    clientImage: mysql:9.4";
+        for (engine, action, mode, more, expected) in [
+            (native, Action::Backup, None, "", SLIM),
+            (with_clients, Action::Backup, None, "", SLIM),
+            (native, Action::Verify, None, "", SLIM),
+            (native, Action::Verify, Some("Restore"), "", RUNNER),
+            (
+                native,
+                Action::Backup,
+                None,
+                "  image: backup-runner:v1\n",
+                RUNNER,
+            ),
+            ("", Action::Backup, None, "", RUNNER),
+            ("\n    engine: Client", Action::Backup, None, "", RUNNER),
+        ] {
+            assert_eq!(
+                image(engine, action, mode, more),
+                expected,
+                "{engine} {action:?} {mode:?} {more}"
+            );
+        }
+    }
+
     #[test]
     fn a_notice_needs_nothing_that_may_have_kept_the_run() {
         let text = include_str!("../../tests/fixtures/mysqlbackup-typed.yaml");
@@ -211,7 +283,10 @@ mod tests {
                     "batch.isekiro.com/v1",
                     &backup,
                     &seed,
-                    RUNNER,
+                    &Images {
+                        runner: RUNNER,
+                        slim: None,
+                    },
                     None,
                 )
                 .unwrap();

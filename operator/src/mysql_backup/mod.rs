@@ -30,6 +30,8 @@ const STORAGE_REF: &str = "spec.destination.storageRef";
 pub struct MysqlBackups {
     /// Image of the runner, used where `spec.image` is absent.
     runner_image: String,
+    /// Its image without clients, if there is one.
+    slim_image: Option<String>,
     /// Storages that objects may refer to.
     references: References,
 }
@@ -39,8 +41,16 @@ impl MysqlBackups {
     pub fn new(runner_image: impl Into<String>) -> Self {
         Self {
             runner_image: runner_image.into(),
+            slim_image: None,
             references: References::default(),
         }
+    }
+
+    /// The kind, with an image of the runner for what needs no clients.
+    #[must_use]
+    pub fn with_slim_runner(mut self, image: Option<&str>) -> Self {
+        self.slim_image = image.map(str::to_owned);
+        self
     }
 
     /// The Storage that a spec names, if it names one.
@@ -103,7 +113,10 @@ impl Kind for MysqlBackups {
             &MysqlBackup::api_version(&()),
             &spec,
             seed,
-            &self.runner_image,
+            &job::Images {
+                runner: &self.runner_image,
+                slim: self.slim_image.as_deref(),
+            },
             stored.map(|s| s.storage),
         )
     }

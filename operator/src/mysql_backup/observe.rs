@@ -37,6 +37,11 @@ pub(super) fn settings(spec: &MysqlBackupSpec, runner_image: &str) -> Settings {
             .as_ref()
             .filter(|v| v.mode == VerifyMode::Restore && is_own(spec, runner_image))
             .map(|v| v.every.unwrap_or(1).max(1)),
+        binlog_interval: spec
+            .binlogs
+            .as_ref()
+            .filter(|_| is_own(spec, runner_image))
+            .and_then(|b| b.seconds().ok()),
         notices: Wanted::of(&spec.notifications, bot(spec, runner_image)),
         own_image: is_own(spec, runner_image),
     }
@@ -65,6 +70,12 @@ pub(super) fn problems(spec: &MysqlBackupSpec, runner_image: &str) -> Vec<Proble
         found.push(Problem {
             path: "spec.source.clientImage".into(),
             message: "is where the operator's own runner is copied to, but spec.image names another program; keep one of them".into(),
+        });
+    }
+    if spec.binlogs.is_some() && !is_own(spec, runner_image) {
+        found.push(Problem {
+            path: "spec.binlogs".into(),
+            message: "are pulled by the operator's own runner, but spec.image names another program; remove one of them".into(),
         });
     }
     // Who names the operator's own image is held to what holds without.

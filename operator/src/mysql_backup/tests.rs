@@ -242,6 +242,25 @@ fn every_action_but_a_notice_gets_the_storage() {
     }
 }
 
+/// What moves no data ends, if only by its Job's limit; what moves data takes the time it takes.
+#[test]
+fn a_probe_and_a_list_do_not_stand_for_ever() {
+    let kind = MysqlBackups::new("runner:v1");
+    kind.set_reference(&bucket(), false);
+    let spec = kept(&kind, "bucket");
+    for (action, limit) in [
+        (Action::Backup, None),
+        (Action::Verify, None),
+        (Action::Prune, None),
+        (Action::Probe, Some(3600)),
+        (Action::List, Some(3600)),
+    ] {
+        let job = job(&kind, &spec, |seed| seed.action = action).unwrap();
+        let found = job.spec.unwrap().active_deadline_seconds;
+        assert_eq!(found, limit, "{action:?}");
+    }
+}
+
 /// What a report calls by its name is the Storage that was used.
 #[test]
 fn the_storage_of_a_report_is_the_one_that_is_named() {

@@ -6,6 +6,7 @@ use crds::mounts::Mounts;
 use crds::mysql_backup::MysqlBackupSpec;
 use crds::names;
 use crds::plan::{Credential, Storage};
+use crds::report::exit;
 use crds::request::Action;
 use crds::restore::{Restore, RestoreSpec, kind_of};
 use crds::run::Trigger;
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 use super::archive::Archived;
 use super::observe::Backup;
 use crate::engine::Object;
-use crate::job::{Pairs, Parts, PodOptions};
+use crate::job::{Pairs, Parts, PodOptions, failure_policy};
 
 /// Where the artefact is.
 pub(super) enum Stored<'a> {
@@ -30,7 +31,18 @@ pub(super) enum Stored<'a> {
     Archive(&'a Archived, Box<Files>),
 }
 
-/// Builds the Job. It is tried once: whether half a restore may be repeated is the user's decision.
+/// A pod that died is replaced so often: what goes on where it was cut goes on, what can't says so.
+const RETRIES: i32 = 2;
+/// Exit codes by which the runner says why it ended: what it says stands.
+const TOLD: [i32; 5] = [
+    exit::SETTINGS,
+    exit::SOURCE,
+    exit::STORE,
+    exit::VERIFICATION,
+    exit::TIMEOUT,
+];
+
+/// Builds the Job. Of an archive it is tried once: whether half a restore may be repeated is the user's decision.
 ///
 /// # Errors
 /// A message for the user if the spec can't be expressed as a Job.
@@ -73,6 +85,7 @@ pub(super) fn build(
         (labels::OWNER_NAME, &*object.name),
         (labels::ACTION, Action::Restore.as_str()),
     ];
+    let once = matches!(store, Stored::Archive(..));
     Parts {
         object,
         api_version: &Restore::api_version(&()),
@@ -80,9 +93,13 @@ pub(super) fn build(
         labels: labels.map(owned).into(),
         annotations: annotations.map(owned).into(),
         inline,
-        backoff_limit: 0,
+        backoff_limit: if once { 0 } else { RETRIES },
         active_deadline_seconds: spec.active_deadline_seconds,
-        pod_failure_policy: None,
+        pod_failure_policy: if once {
+            None
+        } else {
+            failure_policy(&pod, &TOLD)
+        },
         pod,
         own: true,
         told,
@@ -241,10 +258,32 @@ fn options(spec: &RestoreSpec, directory: Option<String>) -> Value {
     if let Some(etcd) = &spec.to.etcd {
         options.insert("etcd".to_owned(), json!(etcd));
     }
+    if let Some(replay) = &spec.replay {
+        options.insert("replay".to_owned(), json!(replay));
+    }
     if let Some(definers) = spec.definers {
         options.insert("definers".to_owned(), json!(definers));
     }
-    for (name, set) in [("overwrite", spec.overwrite), ("dryRun", spec.dry_run)] {
+    if let Some(verify) = spec.verify {
+        options.insert("verify".to_owned(), json!(verify));
+    }
+    let lists = [
+        ("tables", &spec.tables),
+        ("databases", &spec.databases),
+        ("excludeTables", &spec.exclude_tables),
+    ];
+    for (name, list) in lists {
+        if !list.is_empty() {
+            options.insert(name.to_owned(), json!(list));
+        }
+    }
+    let switches = [
+        ("overwrite", spec.overwrite),
+        ("accounts", spec.accounts),
+        ("withoutForeignKeys", spec.without_foreign_keys),
+        ("dryRun", spec.dry_run),
+    ];
+    for (name, set) in switches {
         if set {
             options.insert(name.to_owned(), json!(true));
         }

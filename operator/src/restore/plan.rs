@@ -193,6 +193,7 @@ fn follow(seen: &Observed, plan: &mut Plan, job: &JobDigest, now: DateTime<Utc>)
                 let status = &mut plan.status;
                 status.exit_code = report.exit_code;
                 status.raw_bytes = report.raw_bytes;
+                status.read_bytes = report.read_bytes;
                 status.tables = report.tables;
                 status.rows = report.rows;
                 status.artefact = report.artefacts.first().cloned();

@@ -388,7 +388,7 @@ fn what_never_starts_is_failed_with_the_pods_reason_and_then_ended() {
 #[test]
 fn the_job_of_a_backup_on_a_claim() {
     let text = format!(
-        "{FROM_RUN}\noverwrite: true\ndecryption: {{age: {{identitySecretKeyRef: {{name: keys, key: id}}}}}}"
+        "{FROM_RUN}\noverwrite: true\ntables: [shop.orders]\nwithoutForeignKeys: true\ndecryption: {{age: {{identitySecretKeyRef: {{name: keys, key: id}}}}}}"
     );
     let observed = seen(&text);
     let job = job::build(
@@ -399,6 +399,23 @@ fn the_job_of_a_backup_on_a_claim() {
         "runner:v1",
     );
     insta::assert_snapshot!("on_claim", serde_yaml::to_string(&job.unwrap()).unwrap());
+}
+
+#[test]
+fn the_runner_is_told_how_to_load_and_what_to_compare() {
+    let mut observed = seen(&format!("{FROM_RUN}\nverify: Whole"));
+    observed.spec.as_mut().unwrap().to.sessions = Some(3);
+    let job = job::build(
+        &observed.object,
+        observed.spec.as_ref().unwrap(),
+        &Stored::Backup(observed.backup.as_ref().unwrap()),
+        None,
+        "runner:v1",
+    );
+    let text = serde_json::to_string(&job.unwrap()).unwrap();
+    for told in [r#"\"verify\":\"Whole\""#, r#"\"sessions\":3"#] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
 }
 
 /// The Storage's settings and secrets as a backup's run has them, and the image that has the client.
@@ -600,6 +617,26 @@ fn the_job_of_an_archive_reads_one_storage_and_needs_no_database() {
     .unwrap();
     assert!(text.contains("bucket") && text.contains("claimName"));
     assert!(!text.contains("geheim"), "{text}");
+}
+
+/// The runner is told up to where binary logs are replayed, and chooses the dump.
+#[test]
+fn the_job_of_a_restore_to_a_moment() {
+    let seen = seen(
+        "from: {name: shop, latest: true}\nto: {host: db, credentialsSecretRef: {name: db}}\nreplay: {beforeGtid: 0-1-5}",
+    );
+    let plan = plan(&seen, now());
+    let [Step::Create(job)] = &plan.steps[..] else {
+        panic!("{:?}", plan.steps)
+    };
+    let pod = job.spec.as_ref().unwrap().template.spec.as_ref().unwrap();
+    let env = pod.containers[0].env.as_ref().unwrap();
+    let spec = env.iter().find(|e| e.name == crds::run_spec::SPEC_ENV);
+    let told: Value = serde_json::from_str(spec.unwrap().value.as_ref().unwrap()).unwrap();
+    assert_eq!(
+        told["options"]["restore"],
+        json!({"replay": {"beforeGtid": "0-1-5"}})
+    );
 }
 
 /// The volume is mounted, no credentials are, and the runner is told the directory.

@@ -1,10 +1,13 @@
 //! The certificate the webhooks are served with: reading, making, renewing, and changing it while
 //! connections go on. Pure but for the random keys; the drivers are [`secret`] and [`directory`].
 
+mod callers;
 pub mod directory;
 pub mod secret;
 #[cfg(test)]
 mod tests;
+
+pub use callers::Callers;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +23,7 @@ use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use thiserror::Error;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
@@ -59,9 +62,6 @@ pub enum ServeError {
     /// The provider lacks something.
     #[error(transparent)]
     Tls(#[from] rustls::Error),
-    /// The CAs of callers are no use.
-    #[error("the CAs of callers are no use: {0}")]
-    Callers(#[from] rustls::server::VerifierBuilderError),
 }
 
 /// The CAs in `pem`, of which one has to have signed a caller's certificate.
@@ -309,21 +309,24 @@ impl Served {
     /// certificate that comes from one of them.
     ///
     /// # Errors
-    /// If the provider lacks a protocol version, or `callers` are no use.
+    /// If the provider lacks a protocol version.
     pub fn server_config(
         &self,
-        callers: Option<RootCertStore>,
+        callers: Option<Callers>,
     ) -> Result<rustls::ServerConfig, ServeError> {
         let provider: Arc<CryptoProvider> = rustls::crypto::ring::default_provider().into();
-        let config = rustls::ServerConfig::builder_with_provider(provider.clone())
+        let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?;
+        let demanded = callers.is_some();
         let config = match callers {
             None => config.with_no_client_auth(),
-            Some(roots) => config.with_client_cert_verifier(
-                WebPkiClientVerifier::builder_with_provider(roots.into(), provider).build()?,
-            ),
+            Some(callers) => config.with_client_cert_verifier(Arc::new(callers)),
         };
         let mut config = config.with_cert_resolver(Arc::new(self.clone()));
+        if demanded {
+            // A session that goes on would not show its certificate again.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+        }
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }

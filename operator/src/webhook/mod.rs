@@ -17,7 +17,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use rustls::RootCertStore;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -25,7 +24,7 @@ use tracing::{info, warn};
 use crate::context::Clock;
 use admit::Endpoint;
 use certs::secret::Keeper;
-use certs::{Served, directory};
+use certs::{Callers, Served, directory};
 use rights::Rights;
 
 /// How often the certificate's expiry is copied to the metric, and a taken address tried again.
@@ -39,7 +38,7 @@ pub struct Settings {
     /// Where the certificate comes from.
     pub source: Source,
     /// CAs of which one has to have signed the certificate of whoever calls; `None` lets anybody call.
-    pub callers: Option<RootCertStore>,
+    pub callers: Option<Callers>,
 }
 
 /// Where the certificate comes from.
@@ -151,8 +150,15 @@ pub async fn run(
             stop.cancelled().await;
         }
     };
+    let follow = async {
+        match &settings.callers {
+            Some(callers) => callers.follow().await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         () = keep => {}
+        () = follow => {}
         () = watch => {}
         () = serve => {}
     }

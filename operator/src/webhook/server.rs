@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use futures::StreamExt as _;
-use rustls::RootCertStore;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
@@ -19,7 +18,7 @@ use tracing::info;
 
 use super::Metrics;
 use super::admit::{self, Endpoint};
-use super::certs::Served;
+use super::certs::{Callers, Served};
 use super::rights::Rights;
 use crate::context::Clock;
 use crate::serving::{self, Limits};
@@ -164,7 +163,7 @@ impl App {
 pub async fn serve(
     listener: TcpListener,
     served: &Served,
-    callers: Option<RootCertStore>,
+    callers: Option<Callers>,
     routes: Router,
     stop: CancellationToken,
 ) -> Result<(), super::certs::ServeError> {

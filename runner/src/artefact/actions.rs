@@ -99,7 +99,17 @@ pub fn tell_unreachable(context: &Context, storage: Option<&str>, failure: &Fail
 fn list_one<P: Artefacts>(place: &P) -> Result<Vec<(String, Artefact)>, Failure> {
     let context = place.context();
     let (own, pruned) = known(context, place.store(), place.records(), Origin::Own)?;
-    for (key, at) in pruned {
+    // Where no run removes any there is nothing to remember.
+    let prunes = place.rules().is_some_and(|rules| !no_rule(&rules));
+    let forgotten = match pruned.lost {
+        true if prunes => Some(crds::time::rfc3339(context.clock.now())),
+        true => None,
+        false => pruned.forgotten_before,
+    };
+    if let Some(before) = forgotten {
+        tracing::info!(event = "forgotten", storage = place.storage(), before);
+    }
+    for (key, at) in pruned.at {
         tracing::info!(event = "prunedBefore", storage = place.storage(), key, at);
     }
     let mut found = vec![];

@@ -163,7 +163,7 @@ pub fn known(
         let time = moment(f.slot.as_deref(), &f.started_at, now);
         (time, f.key.clone())
     });
-    Ok((found, vouched.pruned().clone()))
+    Ok((found, vouched.pruned()))
 }
 
 impl KnownArtefact {

@@ -56,9 +56,11 @@ pub fn act(context: &Context, backup: &BackupSettings) -> Result<(), Failure> {
             let places = StoredArchives::on(context, backup, targets);
             artefact::on_places(context, "archives", &places, lost)
         }
-        Action::Cancel | Action::Echo | Action::Restore | Action::Notify => Err(Failure::settings(
-            "this action is none of a Backup's runs: use runner and operator of the same version",
-        )),
+        Action::Cancel | Action::Echo | Action::Restore | Action::Notify | Action::Binlogs => {
+            Err(Failure::settings(
+                "this action is none of a Backup's runs: use runner and operator of the same version",
+            ))
+        }
     }
 }
 

@@ -119,6 +119,10 @@ pub(crate) fn is_claimed(place: &StoredArchives<'_>, key: &str) -> Result<bool, 
             return Ok(true);
         }
     }
+    // What gobackup stored for a run stands in its list too.
+    if record::is_of_one_run(name) {
+        return Ok(false);
+    }
     for entry in store.list(&state)? {
         let old: Vec<OldEntry> = record::read(store, &entry.key)?.unwrap_or_default();
         let keys = old.iter().filter_map(|e| keys(e, path)).flatten();

@@ -22,6 +22,18 @@ use crate::stream::checksum::{self, Stored};
 
 /// Directory of state below a storage's path, as gobackup names it.
 pub(crate) const STATE: &str = ".gobackup-state";
+/// Letters of a run in the name of an archive that gobackup stores for it: of these no two together mean anything to Go in the
+/// layout of a time.
+pub(crate) const LETTERS: &[u8; 16] = b"bcdfghjklnqrstvw";
+/// So many of them.
+const OF_A_RUN: usize = 16;
+
+/// True for an archive that a run had gobackup store: `2026.11.28.02.15.00.bcdfghjklnqrstvw.tar.gz`. No other run and no other
+/// gobackup gives its name to anything.
+pub(crate) fn is_of_one_run(name: &str) -> bool {
+    let letters = name.split('.').nth(6).unwrap_or_default();
+    letters.len() == OF_A_RUN && letters.bytes().all(|b| LETTERS.contains(&b))
+}
 /// gobackup's timestamp.
 pub(crate) const FORMAT: &str = "%Y.%m.%d.%H.%M.%S";
 /// Bytes of it.

@@ -37,6 +37,9 @@ pub struct Contents {
     /// Options of the client with which the same rows make the same text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
+    /// The native engine read the rows: it makes the same text of the same rows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub native: bool,
     /// What the user's own arguments left out of the dump.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub partial: Vec<String>,

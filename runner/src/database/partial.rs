@@ -266,7 +266,7 @@ pub(crate) fn partial(database_type: DatabaseType, args: &[String]) -> Vec<Strin
         DatabaseType::Redis => &REDIS,
         DatabaseType::Influxdb2 => &INFLUX,
         DatabaseType::Mysql | DatabaseType::Mariadb => {
-            return crate::database::mysql::source::partial(args);
+            return crds::dump_arguments::partial(args);
         }
         DatabaseType::Etcd | DatabaseType::Mssql => &[],
     };

@@ -31,6 +31,8 @@ pub(crate) struct StoredDump {
     pub(crate) server: ServerIdentity,
     /// Arguments it was made with, where they are on record.
     pub(crate) arguments: Vec<String>,
+    /// The native engine made it.
+    pub(crate) native: bool,
 }
 
 impl StoredDump {

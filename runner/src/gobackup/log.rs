@@ -27,8 +27,9 @@ const SIGNS: [&str; 14] = [
     "unable",
 ];
 
-/// Before it says why.
-const NOISE: &str = "Dump failed";
+/// Lines with such signs that tell nothing: before it says why, and of its own list of archives, which most storages do not
+/// give back and none of which is used.
+const NOISE: [&str; 2] = ["Dump failed", "cycler state"];
 
 /// How far it came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,7 +108,8 @@ impl Said {
         let all = self.lines.iter().chain(&self.ended.messages);
         let telling = all.clone().filter(|line| {
             let lower = line.to_lowercase();
-            *line != NOISE && SIGNS.iter().any(|sign| lower.contains(sign))
+            !NOISE.iter().any(|noise| line.contains(noise))
+                && SIGNS.iter().any(|sign| lower.contains(sign))
         });
         for line in telling {
             if !words.iter().any(|w| w.contains(line.as_str())) {
@@ -236,6 +238,23 @@ mod tests {
             failure.message.contains("NoSuchBucket"),
             "{}",
             failure.message
+        );
+    }
+
+    /// As gobackup 3.1.1 said it of a good storage and one without its bucket.
+    #[test]
+    fn its_own_list_of_archives_is_no_failure() {
+        let failure = said(&[
+            "2026/11/29 08:56:18 [Storage] => Storage | local",
+            "2026/11/29 08:56:18 [Cycler] Remote cycler state not found or unavailable: Local is not support download, falling back to local",
+            "2026/11/29 08:56:18 [Local] Failed to save cycler state to remote storage: /usr/bin/cp: cannot stat '/work/state/cycler/cycler-state-48/dummy': No such file or directory",
+            "2026/11/29 08:56:18 [Storage] => Storage | s3",
+            "2026/11/29 08:56:18 [Model: m] Storage errors: [NoSuchBucket: The specified bucket does not exist]",
+        ])
+        .failure();
+        assert_eq!(
+            failure.message,
+            "gobackup ended with exit status 1 while it stored: Storage errors: [NoSuchBucket: The specified bucket does not exist]: check the settings of the Storage and its rights, then run again"
         );
     }
 

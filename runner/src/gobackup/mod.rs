@@ -19,7 +19,7 @@ use crds::report::{EndpointKind, Reason, exit};
 use crds::run::Artefact;
 use crds::run_spec::SPEC_ENV;
 
-use crate::backup::record::{self, Archive};
+use crate::backup::record::{self, Archive, LETTERS};
 use crate::backup::target::{Delivered, Target};
 use crate::backup::{hooks, in_work_directory, retention, retry, storages};
 use crate::context::Context;
@@ -40,8 +40,6 @@ use shims::{Cipher, Clients, Made};
 const FORGOTTEN: [&str; 3] = [SPEC_ENV, "DEBUG", "GO_ENV"];
 /// The first version that knows `filename_format`.
 const NAMES_BY_FORMAT: (u32, u32) = (2, 17);
-/// Letters of which no two together mean anything to Go in the layout of a time.
-const LETTERS: &[u8; 16] = b"bcdfghjklnqrstvw";
 
 /// Has gobackup make and store the archive, then checks and prunes.
 ///

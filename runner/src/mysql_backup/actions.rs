@@ -1,10 +1,13 @@
 //! The dumps of a MysqlBackup at its destination, as they are listed, verified and pruned; and Probe.
 
+use std::sync::Arc;
+
 use crds::parts::Retention;
 
 use crate::artefact::{self, Artefacts, KnownArtefact, Listed, Origin};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::mysql_backup::binlogs::place::SegmentPlace;
 use crate::mysql_backup::dumps::DumpCandidates;
 use crate::mysql_backup::manifest::{self, Manifest};
 use crate::mysql_backup::stored::StoredDumps;
@@ -97,6 +100,7 @@ impl Artefacts for StoredDumps<'_> {
 
     fn forget(&self) -> Result<(), Failure> {
         outcome::forget(self.store(), &self.records().directory)?;
+        SegmentPlace::own(self.context, Arc::clone(&self.store)).remove_all(self.context)?;
         backup::clean(self.context, self.store(), true).map(drop)
     }
 }

@@ -3,7 +3,7 @@
 use crds::report::Reason;
 use std::io::Read;
 
-use crds::parts::Compression;
+use crds::parts::{Compression, CompressionType};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -45,38 +45,90 @@ pub(crate) fn opened(
     manifest: &Manifest,
     stored: Box<dyn Read + Send>,
 ) -> Result<Box<dyn Read + Send>, Failure> {
-    let identity = match (
-        &context.settings.identity_file,
-        manifest.encryption.as_str(),
-    ) {
-        (_, "") => None,
-        (Some(path), _) => Some(std::fs::read_to_string(path).map_err(|e| {
+    decoded(context, manifest, stored, manifest.compression)
+}
+
+/// The bytes in which frames stand: decrypted, and compressed as they are.
+///
+/// # Errors
+/// The same.
+pub(crate) fn decrypted(
+    context: &Context,
+    manifest: &Manifest,
+    stored: Box<dyn Read + Send>,
+) -> Result<Box<dyn Read + Send>, Failure> {
+    decoded(context, manifest, stored, CompressionType::None)
+}
+
+/// What is within an encrypted artefact, read by seeking; `None` of one that is not encrypted.
+///
+/// # Errors
+/// The key is missing or wrong, or the beginning is damaged.
+pub(crate) fn seekable<R: Read>(
+    context: &Context,
+    manifest: &Manifest,
+    stored: R,
+) -> Result<Option<age::stream::StreamReader<R>>, Failure> {
+    let Some(identity) = identity(context, &manifest.key, &manifest.encryption)? else {
+        return Ok(None);
+    };
+    let opened = codec::opened(stored, &identity);
+    opened.map(Some).map_err(|e| not_opened(&manifest.key, e))
+}
+
+fn decoded(
+    context: &Context,
+    manifest: &Manifest,
+    stored: Box<dyn Read + Send>,
+    type_: CompressionType,
+) -> Result<Box<dyn Read + Send>, Failure> {
+    plain(
+        context,
+        (&manifest.key, &manifest.encryption),
+        stored,
+        type_,
+    )
+}
+
+/// The bytes that are stored at this key, encrypted or not, as they were before.
+///
+/// # Errors
+/// The key is missing or wrong, or what is stored is damaged.
+pub(crate) fn plain(
+    context: &Context,
+    (key, encryption): (&str, &str),
+    stored: Box<dyn Read + Send>,
+    type_: CompressionType,
+) -> Result<Box<dyn Read + Send>, Failure> {
+    let identity = identity(context, key, encryption)?;
+    let compression = Compression { type_, level: None };
+    codec::decoder(stored, compression, identity.as_deref()).map_err(|e| not_opened(key, e))
+}
+
+/// The text of the identity that opens what is stored at this key; `None` if it is not encrypted.
+fn identity(context: &Context, key: &str, encryption: &str) -> Result<Option<String>, Failure> {
+    match (&context.settings.identity_file, encryption) {
+        (_, "") => Ok(None),
+        (Some(path), _) => std::fs::read_to_string(path).map(Some).map_err(|e| {
             Failure::settings(format!(
                 "the age identity {} can't be read: {e}",
                 path.display()
             ))
-        })?),
-        (None, _) => {
-            return Err(Failure::settings(format!(
-                "{} is encrypted and no identity is given: set spec.decryption.age.identitySecretKeyRef",
-                manifest.key
-            )));
-        }
-    };
-    let compression = Compression {
-        type_: manifest.compression,
-        level: None,
-    };
-    codec::decoder(stored, compression, identity.as_deref()).map_err(|e| {
-        e.downcast::<Failure>().unwrap_or_else(|e| {
-            Failure::new(
-                Reason::NotDecryptable,
-                format!(
-                    "{} can't be opened: {e}; check that the identity belongs to its recipients",
-                    manifest.key
-                ),
-            )
-        })
+        }),
+        (None, _) => Err(Failure::settings(format!(
+            "{key} is encrypted and no identity is given: set spec.decryption.age.identitySecretKeyRef"
+        ))),
+    }
+}
+
+fn not_opened(key: &str, e: std::io::Error) -> Failure {
+    e.downcast::<Failure>().unwrap_or_else(|e| {
+        Failure::new(
+            Reason::NotDecryptable,
+            format!(
+                "{key} can't be opened: {e}; check that the identity belongs to its recipients"
+            ),
+        )
     })
 }
 

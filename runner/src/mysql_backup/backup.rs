@@ -7,9 +7,10 @@
 
 use crds::report::Reason;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crds::parts::CompressionType;
+use crds::parts::{CompressionType, Engine};
 use crds::run::Artefact;
 
 use crate::artefact;
@@ -17,17 +18,19 @@ use crate::clock::duration;
 use crate::context::Context;
 use crate::database::mysql::connect::{self, Connection};
 use crate::database::mysql::dump_reader::{DumpReader, Summary};
+use crate::database::mysql::native::{self, Choice, NativeDump};
 use crate::database::mysql::source::{self, Asked, Client, DumpPlan, OptionFile, Server};
 use crate::database::remarks::remarks;
 use crate::failure::Failure;
+use crate::mysql_backup::binlogs;
 use crate::mysql_backup::manifest::{self, Manifest};
 use crate::mysql_backup::stored::StoredDumps;
 use crate::report::Ticker;
 use crate::settings::{self, Identity, Source};
 use crate::store::leftovers::{self, Place};
 use crate::store::{ARCHIVED, Attempt, Claim, Note, Store, Upload, read_back, warn_of_condition};
-use crate::stream::checksum::{self, Stored};
-use crate::stream::pipeline::{self, Raw};
+use crate::stream::checksum::{self, Meter, Stored};
+use crate::stream::pipeline::{self, Output, Raw};
 
 /// A pause of the store from which on it is to blame that the server hung up.
 const STORE_PAUSED: Duration = Duration::from_secs(30);
@@ -48,7 +51,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
         prune(context, store, &done);
         return Ok(());
     }
-    let connected = connect(context, source)?;
+    let (connected, dumper) = connect(context, source, false)?;
     context.check()?;
     let (key, claim) = claim_key(context, &store, &directory)?;
     let claim = Arc::new(claim);
@@ -63,7 +66,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     if let Some(estimate) = connected.server().estimate {
         upload.expect(expected(estimate, settings.compression.type_));
     }
-    let (raw, stored) = dump(context, source, &connected, upload.as_mut())?;
+    let dumped = dump(context, source, &connected, dumper, upload.as_mut())?;
     context.check()?;
     let delivered = deliver(
         context,
@@ -71,7 +74,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
         store.as_ref(),
         (upload.as_mut(), &claim),
         &key,
-        (raw, stored),
+        dumped,
     );
     let manifest = match delivered {
         Ok(manifest) => manifest,
@@ -247,13 +250,13 @@ fn deliver(
     store: &dyn Store,
     (upload, claim): (&mut dyn Upload, &Claim),
     key: &str,
-    (raw, stored): (Raw<Summary>, Stored),
+    dumped: Dumped,
 ) -> Result<Manifest, Failure> {
     context.reporter.phase("Storing");
     upload.close()?;
     context.check()?;
     context.reporter.phase("ReadingBack");
-    let read_back = read_back(&context.reporter, upload, key, &stored)?;
+    let read_back = read_back(&context.reporter, upload, key, &dumped.stored)?;
     context.check()?;
     let directory = context.settings.identity.directory();
     if let Some(other) = stored_before(context, store, &directory)? {
@@ -261,7 +264,7 @@ fn deliver(
     }
     let mut manifest = Manifest {
         read_back,
-        ..describe(context, connected, key, raw, &stored)
+        ..describe(context, connected, key, dumped)
     };
     claim.check()?;
     publish(context, upload, &mut manifest)?;
@@ -284,14 +287,12 @@ fn other_attempt(
     }
 }
 
-/// A client that fits, and what the server said.
+/// What the server said, and what is to be dumped.
 struct Connected {
-    client: Client,
-    /// Held until the client has read it.
-    _options: OptionFile,
     connection: Connection,
-    args: Vec<String>,
     plan: DumpPlan,
+    /// Why it is the client that dumps; empty if it is not.
+    why: String,
 }
 
 impl Connected {
@@ -300,25 +301,89 @@ impl Connected {
     }
 }
 
-fn connect(context: &Context, source: &Source) -> Result<Connected, Failure> {
+/// Who dumps.
+enum Dumper<'a> {
+    /// A client of the server's makers.
+    Client {
+        client: Client,
+        /// Held until the client has read it.
+        options: OptionFile,
+    },
+    /// The runner itself.
+    Native(Box<NativeDump<'a>>),
+}
+
+/// What a dump became.
+struct Dumped {
+    raw: Raw<Summary>,
+    stored: Stored,
+    /// What made it: a client's version, or the native engine's.
+    client: String,
+    /// Of the native engine.
+    native: Option<NativePart>,
+}
+
+/// What the manifest says of a dump of the native engine alone.
+struct NativePart {
+    snapshot: String,
+    frames: String,
+}
+
+fn connect<'a>(
+    context: &'a Context,
+    source: &'a Source,
+    probe: bool,
+) -> Result<(Connected, Dumper<'a>), Failure> {
     let connection = connect::connect(context, source)?;
+    let estimate = connection.server.estimate;
+    context.reporter.expect(estimate.unwrap_or(0));
+    let mut options = native::options(source);
+    options.compress = native::compress(context.settings.compression);
+    if probe {
+        // Nothing is read: no table need be locked for several to see the same.
+        options.sessions = 1;
+    }
+    let why = match native::choose(context, source, options)? {
+        Choice::Native(native) => {
+            let plan = source::plan_native(&connection.server, source)?;
+            for warning in plan.warnings.iter().chain(&native.warnings()) {
+                context.reporter.warn(warning);
+            }
+            context.reporter.update(|r| {
+                Engine::Native.as_str().clone_into(&mut r.engine);
+                r.snapshot = native.snapshot();
+                r.snapshot_at = native.moment();
+                let version = connection.server.variable("version");
+                r.server = format!("{version}, {}", native::version());
+            });
+            let connected = Connected {
+                connection,
+                plan,
+                why: String::new(),
+            };
+            return Ok((connected, Dumper::Native(native)));
+        }
+        Choice::Client(why) => why,
+    };
+    context.reporter.update(|r| {
+        Engine::Client.as_str().clone_into(&mut r.engine);
+        r.engine_reason.clone_from(&why);
+    });
     let client = connection.dump()?.clone();
+    context
+        .reporter
+        .update(|r| r.server = format!("{}, client {}", r.server, client.version));
     let plan = source::plan(&client, &connection.server, source)?;
     for warning in &plan.warnings {
         context.reporter.warn(warning);
     }
-    let estimate = connection.server.estimate;
-    context.reporter.expect(estimate.unwrap_or(0));
     let options = connection.options(context, source, client.flavour)?;
-    let mut args = vec![options.argument()];
-    args.extend(plan.args.iter().cloned());
-    Ok(Connected {
-        client,
-        _options: options,
+    let connected = Connected {
         connection,
-        args,
         plan,
-    })
+        why,
+    };
+    Ok((connected, Dumper::Client { client, options }))
 }
 
 /// Logs in and plans a dump without making it; gives the number of databases.
@@ -326,7 +391,7 @@ fn connect(context: &Context, source: &Source) -> Result<Connected, Failure> {
 /// # Errors
 /// The server refuses, or there is nothing to dump.
 pub fn probe(context: &Context, source: &Source) -> Result<usize, Failure> {
-    let connected = connect(context, source)?;
+    let (connected, _) = connect(context, source, true)?;
     Ok(connected.server().databases.len())
 }
 
@@ -334,11 +399,44 @@ fn dump(
     context: &Context,
     source: &Source,
     connected: &Connected,
+    dumper: Dumper<'_>,
     upload: &mut dyn Upload,
-) -> Result<(Raw<Summary>, Stored), Failure> {
-    let settings = &context.settings;
+) -> Result<Dumped, Failure> {
     context.reporter.phase("Dumping");
-    let program = connected.client.program(&connected.args);
+    let dumped = match dumper {
+        Dumper::Client { client, options } => {
+            by_client(context, source, connected, (client, options), upload)?
+        }
+        Dumper::Native(native) => by_us(context, *native, upload)?,
+    };
+    let asked = Asked {
+        source,
+        plan: &connected.plan,
+        server: connected.server(),
+        bare: None,
+        tables: &[],
+    };
+    source::check(
+        &dumped.client,
+        dumped.raw.bytes,
+        &dumped.raw.seen,
+        &asked,
+        |tables| source::still_there(source, tables, context),
+    )?;
+    Ok(dumped)
+}
+
+fn by_client(
+    context: &Context,
+    source: &Source,
+    connected: &Connected,
+    (client, options): (Client, OptionFile),
+    upload: &mut dyn Upload,
+) -> Result<Dumped, Failure> {
+    let settings = &context.settings;
+    let mut args = vec![options.argument()];
+    args.extend(connected.plan.args.iter().cloned());
+    let program = client.program(&args);
     let mut dump = program.start(context, false)?;
     let output = dump.source()?;
     let streamed = pipeline::run(
@@ -354,27 +452,63 @@ fn dump(
     // The store's failure came first: the client only met a closed pipe.
     let (raw, stored) = streamed?;
     let ended = ended?;
-    let name = connected.client.name();
+    let name = client.name();
     if !ended.good() {
         let failure = source::explain(&name, &ended, source);
         let place = context.store.get().map(|s| s.describe());
         let waited = context.reporter.counters.store_wait.get();
         return Err(blame(failure, waited, &place.unwrap_or_default()));
     }
-    let asked = Asked {
-        source,
-        plan: &connected.plan,
-        server: connected.server(),
-        bare: None,
-        tables: &[],
-    };
-    source::check(&name, raw.bytes, &raw.seen, &asked, |tables| {
-        source::still_there(source, tables, context)
-    })?;
     for remark in remarks(&name, &ended) {
         context.reporter.warn(&remark);
     }
-    Ok((raw, stored))
+    Ok(Dumped {
+        raw,
+        stored,
+        client: client.version,
+        native: None,
+    })
+}
+
+/// By the native engine.
+fn by_us(
+    context: &Context,
+    native: NativeDump<'_>,
+    upload: &mut dyn Upload,
+) -> Result<Dumped, Failure> {
+    let counters = &context.reporter.counters;
+    let snapshot = native.snapshot();
+    let mut write = |bytes: &[u8]| upload.write(bytes);
+    let output = Output::new(&context.settings.recipients, &mut write, counters)
+        .map_err(pipeline::encoding)?;
+    let mut meter = Meter::default();
+    let written = native.write(output, &mut |text| {
+        meter.add(text);
+        counters.raw.store(meter.bytes(), Ordering::Relaxed);
+    });
+    let (output, made, seen) = written.map_err(|failure| {
+        let place = context.store.get().map(|s| s.describe());
+        blame(
+            failure,
+            counters.store_wait.get(),
+            &place.unwrap_or_default(),
+        )
+    })?;
+    let stored = output.finish().map_err(pipeline::encoding)?;
+    let text = meter.finish();
+    Ok(Dumped {
+        raw: Raw {
+            bytes: text.bytes,
+            sha256: text.sha256,
+            seen,
+        },
+        stored,
+        client: native::version(),
+        native: Some(NativePart {
+            snapshot,
+            frames: made.frames.to_text().map_err(pipeline::encoding)?,
+        }),
+    })
 }
 
 /// A server hangs up on a client that takes nothing for a while; where the store made it wait, the store
@@ -393,13 +527,17 @@ fn blame(failure: Failure, waited: Duration, place: &str) -> Failure {
     )
 }
 
-fn describe(
-    context: &Context,
-    connected: &Connected,
-    key: &str,
-    raw: Raw<Summary>,
-    stored: &Stored,
-) -> Manifest {
+fn describe(context: &Context, connected: &Connected, key: &str, dumped: Dumped) -> Manifest {
+    let Dumped {
+        raw,
+        stored,
+        client,
+        native,
+    } = dumped;
+    let (engine, snapshot, frames) = match native {
+        Some(part) => (Engine::Native, part.snapshot, part.frames),
+        None => (Engine::Client, String::new(), String::new()),
+    };
     let settings = &context.settings;
     let identity = &settings.identity;
     let server = connected.server();
@@ -426,7 +564,7 @@ fn describe(
         raw_bytes: raw.bytes,
         raw_sha256: raw.sha256,
         stored_bytes: stored.bytes,
-        stored_sha256: stored.sha256.clone(),
+        stored_sha256: stored.sha256,
         read_back: true,
         server: if version.is_empty() {
             raw.seen.server_version
@@ -434,7 +572,11 @@ fn describe(
             version
         },
         server_identity: server.identity(),
-        client: connected.client.version.clone(),
+        client,
+        engine: Some(engine),
+        engine_reason: connected.why.clone(),
+        snapshot,
+        frames,
         arguments: connected.plan.args.clone(),
         partial: connected.plan.partial.clone(),
         position: raw.seen.position,
@@ -598,4 +740,7 @@ fn prune(context: &Context, store: Arc<dyn Store>, newest: &Manifest) {
     }
     let place = StoredDumps { context, store };
     artefact::after_run(&place, &newest.key, newest.read_back);
+    if context.settings.retention.is_some() && newest.read_back {
+        binlogs::retain(&place);
+    }
 }

@@ -2,8 +2,9 @@
 //! recognised. An artefact counts only with its manifest.
 
 use crds::report::Reason;
+use std::ops::Range;
 
-use crds::parts::CompressionType;
+use crds::parts::{CompressionType, Engine};
 use crds::run_spec::ObjectId;
 use serde::{Deserialize, Serialize};
 
@@ -66,8 +67,20 @@ pub struct Manifest {
     pub server: String,
     /// What the server calls itself: by this a restore recognises the source.
     pub server_identity: ServerIdentity,
-    /// Version of the client.
+    /// Version of the client, or of the runner where that read the server itself.
     pub client: String,
+    /// Who made the dump; none in manifests of runners that knew clients alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
+    /// Why it was the client.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub engine_reason: String,
+    /// How the sessions of the native engine came to see the same.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub snapshot: String,
+    /// What stands where in an artefact of the native engine ([`dump::Frames`]).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub frames: String,
     /// Its arguments after the option file: the same make the same text of the same rows.
     pub arguments: Vec<String>,
     /// Binlog position or GTID set.
@@ -113,6 +126,39 @@ impl Manifest {
     /// Key of the artefact whose manifest this key names; `None` for other keys.
     pub fn artefact_of(key: &str) -> Option<&str> {
         key.strip_suffix(".json").filter(|k| k.contains(".sql"))
+    }
+
+    /// What stands where in it; `None` of an artefact that no native engine made.
+    ///
+    /// # Errors
+    /// The list of its frames is damaged.
+    pub fn frames(&self) -> Result<Option<dump::Frames>, Failure> {
+        if self.frames.is_empty() {
+            return Ok(None);
+        }
+        dump::Frames::from_text(&self.frames)
+            .map(Some)
+            .map_err(|e| {
+                Failure::new(
+                    Reason::Damaged,
+                    format!("the manifest of {}: {e}", self.key),
+                )
+            })
+    }
+
+    /// Where in the dump its users, roles and grants stand.
+    ///
+    /// # Errors
+    /// The list of its frames is damaged.
+    pub fn accounts(&self) -> Result<Vec<Range<u64>>, Failure> {
+        let Some(frames) = self.frames()? else {
+            return Ok(vec![]);
+        };
+        let of_accounts = |f: &dump::Frame<'_>| {
+            matches!(f.section, dump::Section::Accounts | dump::Section::Grants)
+        };
+        let found = frames.iter().filter(of_accounts);
+        Ok(found.map(|f| f.raw_at..f.raw_at + f.raw).collect())
     }
 
     /// True if it may belong to the object of `identity`, so that it can be read for it. What may be

@@ -3,8 +3,10 @@
 pub mod actions;
 pub mod artefacts;
 pub mod backup;
+pub mod binlogs;
 pub mod dumps;
 pub mod manifest;
+mod replay;
 pub mod restore;
 pub mod restore_check;
 pub mod stored;

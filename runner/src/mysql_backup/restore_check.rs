@@ -4,14 +4,17 @@
 //! scratch server that is older than the source or of another flavour: what it refuses or has
 //! otherwise proves nothing, and is told with what would.
 
+use crds::parts::{Compression, Engine};
 use crds::report::Reason;
 
 use crate::context::Context;
 use crate::database::contents::{differences, differs};
 use crate::database::mysql::dump_reader::Summary;
 use crate::database::mysql::load;
+use crate::database::mysql::native;
 use crate::database::mysql::scratch::{Scratch, by_number, counted, said, unable};
-use crate::database::mysql::source::{Clients, Flavour};
+use crate::database::mysql::scratch_sessions::Dumped;
+use crate::database::mysql::source::{Client, Clients, Flavour};
 use crate::database::scratch::Area;
 use crate::failure::Failure;
 use crate::mysql_backup::artefacts;
@@ -47,9 +50,30 @@ pub fn verify(
             ),
         )
     };
+    let native = manifest.engine == Some(Engine::Native);
+    let compared = || -> Result<String, Failure> {
+        let (periods, restored) = if native {
+            (vec![], scratch.sums(context, None)?)
+        } else {
+            let periods = scratch.periods(context, sql, &manifest.arguments)?;
+            let client = clients.dump(flavour)?;
+            (periods, scratch.dump(context, client, &manifest.arguments)?)
+        };
+        compare(manifest, &restored, &periods)
+    };
+    let by_sessions = by_sessions(context, store, manifest, (&scratch, sql));
+    context.check()?;
+    match by_sessions.and_then(|()| compared().map_err(|e| e.message)) {
+        Ok(text) => return Ok(text),
+        Err(why) => {
+            context.check()?;
+            tracing::info!(event = "load", by = "client", why);
+        }
+    }
+    scratch.forget(context, sql, &manifest.databases)?;
     let mut args = scratch.arguments();
     args.extend(load::arguments(sql));
-    let loaded = scratch.load(context, sql, &args, || {
+    let loaded = scratch.load(context, sql, &args, &manifest.accounts()?, || {
         artefacts::open(context, store, manifest).map_err(|e| match e.reason {
             // The stored bytes were compared just now: it is the key that does not fit them.
             Reason::NotDecryptable => unproven(e.message),
@@ -82,14 +106,40 @@ pub fn verify(
             ),
         ));
     }
-    let periods = scratch.periods(context, sql, &manifest.arguments)?;
-    let restored = scratch.dump(context, clients.dump(flavour)?, &manifest.arguments)?;
-    compare(manifest, &restored, &periods).map_err(|e| {
-        match unable(&manifest.server, &here, "", &manifest.databases) {
+    compared().map_err(
+        |e| match unable(&manifest.server, &here, "", &manifest.databases) {
             Some(why) => unproven(format!("{why}, and {}", e.message)),
             None => e,
+        },
+    )
+}
+
+/// Loads it as a Restore does.
+///
+/// # Errors
+/// Why it is not there: then the client says what it is.
+fn by_sessions(
+    context: &Context,
+    store: &dyn Store,
+    manifest: &Manifest,
+    (scratch, sql): (&Scratch, &Client),
+) -> Result<(), String> {
+    let frames = manifest.frames().map_err(|e| e.message)?;
+    let stored = || artefacts::stored(store, manifest);
+    let bytes = || artefacts::decrypted(context, manifest, stored()?);
+    let text = || artefacts::open(context, store, manifest);
+    let compress = native::compress(Compression {
+        type_: manifest.compression,
+        level: None,
+    });
+    let dump = match &frames {
+        Some(frames) => Dumped::Frames(frames, compress, &bytes),
+        None if manifest.engine == Some(Engine::Native) => {
+            return Err("it has no frames".to_owned());
         }
-    })
+        None => Dumped::Text(None, &text),
+    };
+    scratch.load_by_sessions(context, sql, &dump)
 }
 
 /// What helps where this scratch server can't show it.

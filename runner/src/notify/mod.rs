@@ -8,6 +8,8 @@ mod ping;
 use std::time::Duration;
 
 use crds::parts::{NotificationEvent, NotificationType};
+use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
@@ -81,7 +83,7 @@ pub async fn send(receiver: &Receiver, notice: &Notice, scrub: &Scrub) -> Result
         NotificationType::Ping => get(&ping::url(url, notice))
             .await
             .and_then(|(s, _)| Ok(chat::status(s)?)),
-        type_ => post(url, &chat::body(type_, notice))
+        type_ => post(receiver, &chat::body(type_, notice))
             .await
             .and_then(|(status, text)| Ok(chat::judge(type_, status, &text, scrub)?)),
     };
@@ -95,9 +97,33 @@ pub async fn send(receiver: &Receiver, notice: &Notice, scrub: &Scrub) -> Result
     })
 }
 
-/// Posts JSON; gives status and answer.
-async fn post(url: &str, body: &Value) -> Result<(u16, String), Undelivered> {
-    request(|client| client.post(url).json(body)).await
+/// Sends JSON; gives status and answer.
+async fn post(receiver: &Receiver, body: &Value) -> Result<(u16, String), Undelivered> {
+    let method = Method::from_bytes(receiver.method.as_str().as_bytes()).unwrap_or(Method::POST);
+    let headers = headers(receiver)?;
+    let ask = |client: &reqwest::Client| {
+        // In front of the body, which has a Content-Type only where none is there.
+        let request = client.request(method.clone(), receiver.url.expose_secret());
+        request.headers(headers.clone()).json(body)
+    };
+    request(ask).await
+}
+
+/// What the user adds to a request, marked as secret.
+fn headers(receiver: &Receiver) -> Result<HeaderMap, String> {
+    let mut all = HeaderMap::new();
+    for (name, value) in &receiver.headers {
+        let bad = || {
+            format!(
+                "header {name} can't be sent: a name has letters, digits and dashes, a value no line ends"
+            )
+        };
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| bad())?;
+        value.set_sensitive(true);
+        all.insert(key, value);
+    }
+    Ok(all)
 }
 
 async fn get(url: &str) -> Result<(u16, String), Undelivered> {

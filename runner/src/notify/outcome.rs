@@ -34,6 +34,7 @@ const PAUSES: [u64; 3] = [1, 2, 4];
 
 /// Tells every receiver that wants to hear of it. Trouble is a warning in the report.
 pub async fn tell(context: &Arc<Context>) {
+    // A run that pulls binary logs is one of very many: what is to be told of them all, the operator knows.
     if context.settings.action != Action::Backup {
         return;
     }

@@ -23,8 +23,16 @@ const LARGEST: u64 = 8 << 20;
 /// So many of the artefacts that were pruned last are remembered: more than status has runs.
 const PRUNED: usize = 512;
 
-/// When artefacts were pruned, RFC 3339, by their keys.
-pub type Pruned = BTreeMap<String, String>;
+/// What retention removed, as far as it is remembered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// When each went, RFC 3339, by their keys.
+    pub at: BTreeMap<String, String>,
+    /// What went before this moment, RFC 3339, may have been forgotten.
+    pub forgotten_before: Option<String>,
+    /// Nothing is remembered at all: there is no index that is whole.
+    pub lost: bool,
+}
 
 /// The facts of one artefact.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +51,12 @@ struct Content {
     artefacts: BTreeMap<String, Seen<Facts>>,
     /// SHA-256 of the artefacts that were verified, by the keys of what says so.
     verifications: BTreeMap<String, Seen<String>>,
-    /// What retention removed: it is not missing.
-    #[serde(skip_serializing_if = "Pruned::is_empty")]
-    pruned: Pruned,
+    /// What retention removed: it is not missing. When, by their keys.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pruned: BTreeMap<String, String>,
+    /// When this index was begun: whether there was another before, nobody knows. Later if it has grown too long since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forgotten_before: Option<String>,
 }
 
 /// What stood in an object of this size.
@@ -63,13 +74,17 @@ pub struct Index<'a> {
     schema: &'static str,
     before: Content,
     now: Content,
+    /// There was none that is whole.
+    lost: bool,
 }
 
 impl<'a> Index<'a> {
     /// Opens that of `directory`. One that can't be read is empty.
     pub fn open(store: &'a dyn Store, directory: &str, schema: &'static str) -> Self {
         let key = key_in(directory);
-        let before = load(store, &key).unwrap_or_default();
+        let before = load(store, &key);
+        let lost = before.is_none();
+        let before = before.unwrap_or_default();
         Self {
             store,
             key,
@@ -77,9 +92,11 @@ impl<'a> Index<'a> {
             now: Content {
                 schema: SCHEMA.to_owned(),
                 pruned: before.pruned.clone(),
+                forgotten_before: before.forgotten_before.clone(),
                 ..Content::default()
             },
             before,
+            lost,
         }
     }
 
@@ -139,12 +156,19 @@ impl<'a> Index<'a> {
     }
 
     /// What was pruned, as far as it is remembered.
-    pub fn pruned(&self) -> &Pruned {
-        &self.now.pruned
+    pub fn pruned(&self) -> Pruned {
+        Pruned {
+            at: self.now.pruned.clone(),
+            forgotten_before: self.now.forgotten_before.clone(),
+            lost: self.lost,
+        }
     }
 
-    /// Remembers that these were pruned at `time`, RFC 3339 in UTC.
+    /// Remembers that these were pruned at `time`, RFC 3339 in UTC, and what is forgotten since.
     pub fn note_pruned(&mut self, gone: &BTreeSet<String>, time: &str) {
+        if self.lost {
+            self.now.forgotten_before = Some(time.to_owned());
+        }
         let pruned = &mut self.now.pruned;
         pruned.extend(gone.iter().map(|key| (key.clone(), time.to_owned())));
         let mut times: Vec<(String, String)> = pruned
@@ -154,6 +178,12 @@ impl<'a> Index<'a> {
         times.sort();
         for (_, key) in times.iter().rev().skip(PRUNED) {
             pruned.remove(key);
+        }
+        if let Some((at, _)) = times.iter().rev().nth(PRUNED) {
+            // Of those of one moment some may stay: it counts from the next second on.
+            let after = crds::time::parse_rfc3339(at).map(|at| at + chrono::TimeDelta::seconds(1));
+            let after = after.map(crds::time::rfc3339);
+            self.now.forgotten_before = after.max(self.now.forgotten_before.take());
         }
     }
 

@@ -130,7 +130,7 @@ impl<'a> Vouched<'a> {
     }
 
     /// What was pruned, as far as it is remembered.
-    pub fn pruned(&self) -> &Pruned {
+    pub fn pruned(&self) -> Pruned {
         self.index.pruned()
     }
 

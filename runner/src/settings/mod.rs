@@ -16,9 +16,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono_tz::Tz;
-use crds::parts::{Compression, NotificationEvent, NotificationType, Retention};
+use crds::parts::{Compression, NotificationEvent, NotificationType, Retention, WebhookMethod};
 use crds::request::Action;
-use crds::run_spec::{RunNotice, RunNotification, RunSpec, SPEC_ENV, SPEC_VERSION};
+use crds::run_spec::{RunBinlogs, RunNotice, RunNotification, RunSpec, SPEC_ENV, SPEC_VERSION};
 use secrecy::ExposeSecret;
 
 use crate::failure::Failure;
@@ -77,6 +77,8 @@ pub struct Settings {
     pub notice: Option<RunNotice>,
     /// The run before this one failed, as the operator knows it.
     pub after_failure: bool,
+    /// Not a backup: binary logs are pulled.
+    pub binlogs: Option<RunBinlogs>,
     /// Options of the action.
     pub options: serde_json::Value,
     /// Directories that may hold the option file, best first.
@@ -185,6 +187,7 @@ impl Settings {
             notice: spec.as_ref().and_then(|s| s.notice.clone()),
             after_failure: spec.as_ref().is_some_and(|s| s.after_failure),
             client_image: spec.as_ref().and_then(|s| s.client_image.clone()),
+            binlogs: spec.as_ref().and_then(|s| s.binlogs),
             options: spec.map(|s| s.options).unwrap_or_default(),
             memory: memory(env),
             path: search_path(env),
@@ -429,6 +432,8 @@ fn api_url(input: &value::Input<'_>) -> Result<Option<Receiver>, String> {
                 name: "APIURL".to_owned(),
                 type_: NotificationType::Feishu,
                 url: text.into(),
+                method: WebhookMethod::default(),
+                headers: vec![],
                 on: vec![NotificationEvent::Success, NotificationEvent::Failure],
                 operator_tells: false,
             }))
@@ -453,10 +458,21 @@ fn typed_receiver(
             "{name}: the Secret's key is empty: fill it with the receiver's URL"
         ));
     }
+    let mut headers = vec![];
+    for (i, header) in typed.entry.headers.iter().enumerate() {
+        let file = typed.header_files.get(i).filter(|file| !file.is_empty());
+        let value = match file {
+            Some(file) => input.file(&format!("{name}: header {}", header.name), file)?,
+            None => header.value.clone().unwrap_or_default(),
+        };
+        headers.push((header.name.clone(), value.trim().into()));
+    }
     Ok(Receiver {
         name,
         type_: typed.entry.type_,
         url: url.trim().into(),
+        method: typed.entry.method.unwrap_or_default(),
+        headers,
         on: typed.entry.wanted().to_vec(),
         operator_tells: false,
     })

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crds::restore::Definers;
+use crds::restore::{Definers, RestoreVerify};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -70,8 +70,22 @@ pub struct Restore {
     pub etcd: EtcdMember,
     /// What the target holds may be replaced.
     pub overwrite: bool,
+    /// Users, roles and grants of the dump are made too.
+    pub accounts: bool,
+    /// These tables, as `database.table`.
+    pub tables: Vec<String>,
+    /// These databases.
+    pub databases: Vec<String>,
+    /// All but these tables, as `database.table`.
+    pub exclude_tables: Vec<String>,
+    /// Foreign keys to tables that are neither restored nor in the target are left out.
+    pub without_foreign_keys: bool,
+    /// What the server's binary logs hold behind the artefact is replayed, up to there.
+    pub replay: Option<ReplayTarget>,
     /// Only say what would be done.
     pub dry_run: bool,
+    /// What is compared with the dump afterwards.
+    pub verify: RestoreVerify,
 }
 
 impl Restore {
@@ -83,6 +97,20 @@ impl Restore {
         let value = value.cloned().unwrap_or_default();
         Self::deserialize(value).map_err(|e| Failure::settings(format!("options.restore: {e}")))
     }
+}
+
+/// Until where binary logs are replayed: exactly one is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ReplayTarget {
+    /// All before this second, RFC 3339.
+    pub at: Option<String>,
+    /// All up to this transaction, with it.
+    pub gtid: Option<String>,
+    /// All up to this transaction, without it.
+    pub before_gtid: Option<String>,
+    /// All that is stored.
+    pub latest: bool,
 }
 
 /// Who an etcd member is to be: what is unset is the tool's own.

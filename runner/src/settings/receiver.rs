@@ -1,6 +1,6 @@
 //! Whom the outcome is told.
 
-use crds::parts::{NotificationEvent, NotificationType};
+use crds::parts::{NotificationEvent, NotificationType, WebhookMethod};
 use secrecy::SecretString;
 
 /// Somebody to tell.
@@ -12,6 +12,10 @@ pub struct Receiver {
     pub type_: NotificationType,
     /// Its address, which is a secret.
     pub url: SecretString,
+    /// How a webhook is asked.
+    pub method: WebhookMethod,
+    /// What a webhook is sent beside its own headers; their values may be secrets.
+    pub headers: Vec<(String, SecretString)>,
     /// What it wants to hear.
     pub on: Vec<NotificationEvent>,
     /// The operator tells it of a failure, once that is final.

@@ -1,7 +1,8 @@
 //! The server to dump from: `source` of the spec, or HOST, PORT, USERNAME, PASSWORD, DATABASES,
 //! EXCLUDE_TABLES and MYSQLDUMP_ARGS.
 
-use crds::parts::TlsMode;
+use crds::bounds::MAX_SESSIONS;
+use crds::parts::{Engine, TlsMode};
 use crds::request::Action;
 use crds::run_spec::RunSource;
 use secrecy::{ExposeSecret, SecretString};
@@ -41,6 +42,22 @@ pub struct Source {
     pub ca_file: Option<String>,
     /// More arguments for the dump client.
     pub extra_args: Vec<String>,
+    /// What makes the dump; `None` leaves it to server and tables.
+    pub engine: Option<Engine>,
+    /// Users, roles and grants are dumped too.
+    pub accounts: bool,
+    /// Connections that the native engine reads with; `None` leaves it to [`Source::sessions`].
+    pub asked_sessions: Option<usize>,
+}
+
+/// Most connections that are opened unless asked for.
+const SESSIONS: usize = 4;
+
+impl Source {
+    /// Connections that the native engine reads with, where `cpus` are the container's.
+    pub fn sessions(&self, cpus: usize) -> usize {
+        self.asked_sessions.unwrap_or(cpus.clamp(1, SESSIONS))
+    }
 }
 
 /// Reads the source; all problems at once.
@@ -61,6 +78,7 @@ pub(super) fn parse(
     let exclude_tables = collect(&mut problems, exclude_tables(input, typed));
     let extra_args = collect(&mut problems, extra_args(input, typed));
     let tls = collect(&mut problems, tls(typed));
+    let asked_sessions = collect(&mut problems, sessions(typed));
     if let (Some(args), Some(mode)) = (&extra_args, tls) {
         let origin = if typed.extra_args.is_empty() {
             Origin::Environment
@@ -78,6 +96,7 @@ pub(super) fn parse(
         exclude_tables,
         extra_args,
         tls,
+        asked_sessions,
     ) {
         (
             Some(host),
@@ -88,6 +107,7 @@ pub(super) fn parse(
             Some(exclude_tables),
             Some(extra_args),
             Some(tls),
+            Some(asked_sessions),
         ) if problems.is_empty() => Ok(Source {
             host,
             port,
@@ -99,6 +119,9 @@ pub(super) fn parse(
             tls,
             ca_file: typed.ca_file.clone(),
             extra_args,
+            engine: typed.engine,
+            accounts: typed.accounts,
+            asked_sessions,
         }),
         _ => Err(problems),
     }
@@ -312,6 +335,17 @@ fn extra_args(input: &mut Input<'_>, typed: &RunSource) -> Result<Vec<String>, S
     })?;
     args::check(Origin::Environment, &split)?;
     Ok(split)
+}
+
+fn sessions(typed: &RunSource) -> Result<Option<usize>, String> {
+    let Some(asked) = typed.sessions else {
+        return Ok(None);
+    };
+    usize::try_from(asked)
+        .ok()
+        .filter(|_| (1..=MAX_SESSIONS).contains(&asked))
+        .map(Some)
+        .ok_or_else(|| format!("spec.source.sessions: {asked} is not 1 to {MAX_SESSIONS}"))
 }
 
 fn tls(typed: &RunSource) -> Result<TlsMode, String> {

@@ -330,6 +330,32 @@ fn s3_tls_that_is_demanded_and_an_argument_that_takes_it_back_do_not_go_together
     assert_eq!(settings.source().unwrap().extra_args, ["--skip-ssl"]);
 }
 
+#[test]
+fn the_engine_and_its_connections_are_those_of_the_spec() {
+    let with = |source: serde_json::Value| {
+        let text = spec(serde_json::json!({ "source": source }));
+        parse(
+            &[("BACKUP_SPEC", &text), ("HOST", "h"), ("USERNAME", "u")],
+            &[],
+        )
+    };
+    let settings = with(serde_json::json!({"engine": "Native", "accounts": true, "sessions": 7}));
+    let source = settings.source().unwrap();
+    assert_eq!(source.engine, Some(crds::parts::Engine::Native));
+    assert!(source.accounts);
+    assert_eq!(source.sessions(2), 7);
+    let settings = with(serde_json::json!({}));
+    let source = settings.source().unwrap();
+    assert_eq!((source.engine, source.accounts), (None, false));
+    let unset: Vec<usize> = [0, 1, 3, 64].map(|cpus| source.sessions(cpus)).into();
+    assert_eq!(unset, [1, 1, 3, 4]);
+    for sessions in [0, 17, -1] {
+        let settings = with(serde_json::json!({ "sessions": sessions }));
+        let problems = settings.source.err().unwrap().join("; ");
+        assert!(problems.contains("spec.source.sessions"), "{problems}");
+    }
+}
+
 /// Arguments that name a password are refused, and not repeated.
 #[test]
 fn s1_an_argument_that_holds_a_secret_is_not_repeated() {

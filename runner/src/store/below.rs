@@ -1,6 +1,7 @@
 //! A directory of a store as a store of its own: keys are below it.
 
 use std::io::Read;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,6 +78,14 @@ impl Store for Below {
 
     fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
         self.inner.open(&self.at(key))
+    }
+
+    fn open_part(
+        &self,
+        key: &str,
+        part: Range<u64>,
+    ) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        self.inner.open_part(&self.at(key), part)
     }
 
     fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 
 use crds::report::Reason;
 use std::io::Read;
+use std::ops::Range;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -193,6 +194,14 @@ impl Store for Staged {
 
     fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
         self.inner.open(key)
+    }
+
+    fn open_part(
+        &self,
+        key: &str,
+        part: Range<u64>,
+    ) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        self.inner.open_part(key, part)
     }
 
     fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure> {

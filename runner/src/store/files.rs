@@ -3,6 +3,7 @@
 //! leaves nothing. What each protocol does for that, and how it says that it can't, is its own.
 
 use std::io::Read;
+use std::ops::Range;
 
 use chrono::{DateTime, Utc};
 use crds::report::Reason;
@@ -34,6 +35,13 @@ pub(super) trait FileServer: Clone + Send + Sync + 'static {
 
     /// Opens a file; `None` if it does not exist.
     fn read(&self, doing: &str, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure>;
+
+    /// As [`Store::open_part`].
+    fn read_part(
+        &self,
+        key: &str,
+        part: Range<u64>,
+    ) -> Result<Option<Box<dyn Read + Send>>, Failure>;
 
     /// Begins a file of this key.
     fn start(&self, key: &str) -> Result<Self::File, Failure>;
@@ -100,6 +108,14 @@ impl<S: FileServer> Store for FileStore<S> {
 
     fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
         self.0.read("reading", key)
+    }
+
+    fn open_part(
+        &self,
+        key: &str,
+        part: Range<u64>,
+    ) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        self.0.read_part(key, part)
     }
 
     fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure> {

@@ -4,6 +4,7 @@
 use crds::report::{Reason, exit};
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -365,6 +366,38 @@ impl FileServer for FtpServer {
                 Ok(None)
             }
             Err(e) => Err(self.failed(doing, key, &e)),
+        }
+    }
+
+    fn read_part(
+        &self,
+        key: &str,
+        part: Range<u64>,
+    ) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        let mut connection = self.take()?;
+        let begin = usize::try_from(part.start).unwrap_or(usize::MAX);
+        // A server without REST knows no parts; what else is wrong, reading the whole tells.
+        if connection.resume_transfer(begin).is_err() {
+            return Ok(None);
+        }
+        match connection.retr_as_stream(self.path(key)) {
+            Ok(stream) => {
+                // What is not read to its end leaves a connection that is of no use.
+                let reader = Reader {
+                    store: self.clone(),
+                    connection: Some(connection),
+                    stream: Some(Box::new(stream)),
+                    key: key.to_owned(),
+                };
+                Ok(Some(Box::new(
+                    reader.take(part.end.saturating_sub(part.start)),
+                )))
+            }
+            Err(e) if gone(&e) => {
+                self.give_back(connection);
+                Ok(None)
+            }
+            Err(e) => Err(self.failed("reading", key, &e)),
         }
     }
 

@@ -22,6 +22,7 @@ pub mod webdav;
 
 use crds::report::Reason;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -141,6 +142,19 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// The store refuses.
     fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure>;
+
+    /// Opens a part of an object, past caches where there are some. `None` if it does not exist, or the store gives parts to
+    /// nobody: then it is read whole.
+    ///
+    /// # Errors
+    /// The store refuses.
+    fn open_part(
+        &self,
+        _key: &str,
+        _part: Range<u64>,
+    ) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        Ok(None)
+    }
 
     /// Writes a small object whole, over an older one.
     ///
@@ -278,6 +292,9 @@ pub fn mark_key(directory: &str, run: &str, name: &str) -> String {
 pub trait Upload: Send {
     /// Says how many bytes will come at most, as far as it is known, before the first is written.
     fn expect(&mut self, _bytes: u64) {}
+
+    /// Asks, before the first byte, for as little memory as can be had, though it takes longer.
+    fn spare_memory(&mut self) {}
 
     /// Writes the next bytes.
     ///

@@ -3,6 +3,7 @@
 
 use crds::report::{Reason, exit};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -120,6 +121,16 @@ impl ObjectStore {
         self
     }
 
+    fn reader(&self, key: &str, stream: BufferStream) -> Reader {
+        Reader {
+            stream,
+            handle: self.handle.clone(),
+            place: self.place.clone(),
+            key: key.to_owned(),
+            buffer: opendal::Buffer::new(),
+        }
+    }
+
     fn failed(&self, doing: &str, key: &str, error: &opendal::Error) -> Failure {
         failure(&self.place, doing, key, error)
     }
@@ -198,6 +209,7 @@ impl Store for ObjectStore {
             condition: self.condition.clone(),
             limits: self.limits,
             part: self.limits.part(None),
+            sparing: false,
             sent: 0,
             writer: None,
             state: State::Open,
@@ -243,16 +255,26 @@ impl Store for ObjectStore {
         self.handle
             .block_on(stream(&self.operator, key))
             .map(|stream| {
-                let reader: Box<dyn Read + Send> = Box::new(Reader {
-                    stream,
-                    handle: self.handle.clone(),
-                    place: self.place.clone(),
-                    key: key.to_owned(),
-                    buffer: opendal::Buffer::new(),
-                });
+                let reader: Box<dyn Read + Send> = Box::new(self.reader(key, stream));
                 Some(reader)
             })
             .map_err(|e| self.failed("reading", key, &e))
+    }
+
+    fn open_part(
+        &self,
+        key: &str,
+        part: Range<u64>,
+    ) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        let opened = async {
+            let reader = self.operator.reader(key).await?;
+            reader.into_stream(part).await
+        };
+        match self.handle.block_on(opened) {
+            Ok(stream) => Ok(Some(Box::new(self.reader(key, stream)))),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(self.failed("reading", key, &e)),
+        }
     }
 
     fn put(&self, key: &str, content: &[u8]) -> Result<(), Failure> {
@@ -355,6 +377,8 @@ struct ObjectUpload {
     condition: Known,
     limits: Limits,
     part: u64,
+    /// Parts go one at a time.
+    sparing: bool,
     sent: u64,
     writer: Option<Writer>,
     state: State,
@@ -367,7 +391,7 @@ impl ObjectUpload {
 
     fn writer(&mut self) -> Result<&mut Writer, Failure> {
         if self.writer.is_none() {
-            let parallel = if self.part <= self.limits.parallel_up_to {
+            let parallel = if !self.sparing && self.part <= self.limits.parallel_up_to {
                 2
             } else {
                 1
@@ -393,6 +417,11 @@ impl ObjectUpload {
 impl Upload for ObjectUpload {
     fn expect(&mut self, bytes: u64) {
         self.part = self.limits.part(Some(bytes));
+    }
+
+    fn spare_memory(&mut self) {
+        self.part = self.limits.smallest;
+        self.sparing = true;
     }
 
     fn write(&mut self, data: &[u8]) -> Result<(), Failure> {

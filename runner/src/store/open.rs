@@ -27,7 +27,7 @@ pub fn destination(
 ) -> Result<Arc<dyn Store>, Failure> {
     match settings.destination()? {
         Destination::Volume(path) => {
-            if matches!(settings.action, Action::Backup | Action::Probe) {
+            if writes(settings.action) {
                 VolumeStore::make(path)?;
             }
             Ok(Arc::new(VolumeStore::open(path, attempt)?))
@@ -35,6 +35,11 @@ pub fn destination(
         Destination::S3(s3) => crate::store::bucket(s3, attempt),
         Destination::Storage(one) => storage(one, settings.action, attempt, reporter),
     }
+}
+
+/// True for what stores, and for what looks whether it could.
+fn writes(action: Action) -> bool {
+    matches!(action, Action::Backup | Action::Binlogs | Action::Probe)
 }
 
 /// A Storage as the destination of a MysqlBackup: keys are below its path.
@@ -50,7 +55,7 @@ fn storage(
     let name = format!("Storage {}", storage.name);
     // Not every client speaks to its server before it has to. What only reads may have the right to
     // one object and to no listing: it proves nothing.
-    let proves = matches!(action, Action::Backup | Action::Probe);
+    let proves = writes(action);
     let opened = connect(storage, attempt, reporter).and_then(|(store, path)| {
         let store = Below::new(store, path, name.clone());
         if proves {

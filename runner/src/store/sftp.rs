@@ -4,6 +4,7 @@
 use crds::report::{Reason, exit};
 use std::borrow::Cow;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use russh_sftp::client::error::Error as SftpError;
 use russh_sftp::client::fs::File;
 use russh_sftp::protocol::{OpenFlags, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use tokio::runtime::Handle;
 
 use crate::failure::Failure;
@@ -480,6 +481,26 @@ fn gone(error: &SftpError) -> bool {
     matches!(error, SftpError::Status(s) if s.status_code == StatusCode::NoSuchFile)
 }
 
+impl SftpServer {
+    /// A file that is read; `None` if it does not exist.
+    fn opened(&self, doing: &str, key: &str) -> Result<Option<Reader>, Failure> {
+        let connection = self.connection()?;
+        let opened = self
+            .inner
+            .handle
+            .block_on(connection.sftp.open(self.path(key)));
+        match opened {
+            Ok(file) => Ok(Some(Reader {
+                file,
+                _connection: connection,
+                handle: self.inner.handle.clone(),
+            })),
+            Err(e) if gone(&e) => Ok(None),
+            Err(e) => Err(self.failed(doing, key, &e)),
+        }
+    }
+}
+
 impl FileServer for SftpServer {
     type File = Uploading;
 
@@ -526,20 +547,23 @@ impl FileServer for SftpServer {
     }
 
     fn read(&self, doing: &str, key: &str) -> Result<Option<Box<dyn Read + Send>>, Failure> {
-        let connection = self.connection()?;
-        let opened = self
-            .inner
-            .handle
-            .block_on(connection.sftp.open(self.path(key)));
-        match opened {
-            Ok(file) => Ok(Some(Box::new(Reader {
-                file,
-                _connection: connection,
-                handle: self.inner.handle.clone(),
-            }))),
-            Err(e) if gone(&e) => Ok(None),
-            Err(e) => Err(self.failed(doing, key, &e)),
-        }
+        let opened = self.opened(doing, key)?;
+        Ok(opened.map(|reader| Box::new(reader) as Box<dyn Read + Send>))
+    }
+
+    fn read_part(
+        &self,
+        key: &str,
+        part: Range<u64>,
+    ) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        let Some(mut reader) = self.opened("reading", key)? else {
+            return Ok(None);
+        };
+        let seek = reader.file.seek(io::SeekFrom::Start(part.start));
+        let sought = self.inner.handle.block_on(seek);
+        sought.map_err(|e| self.failed("reading", key, &e.into()))?;
+        let length = part.end.saturating_sub(part.start);
+        Ok(Some(Box::new(reader.take(length))))
     }
 
     fn start(&self, key: &str) -> Result<Uploading, Failure> {

@@ -3,7 +3,8 @@
 use crds::mounts::DESTINATION_MOUNT;
 use crds::report::Reason;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -256,6 +257,28 @@ impl Store for VolumeStore {
         let path = self.path(key);
         match open(&path) {
             Ok(file) => Ok(Some(Box::new(Checked { file, path }))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(failure("opening", &path, &e)),
+        }
+    }
+
+    fn open_part(
+        &self,
+        key: &str,
+        part: Range<u64>,
+    ) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        let path = self.path(key);
+        let opened = File::open(&path).and_then(|mut file| {
+            past_cache(&file, 0);
+            file.seek(SeekFrom::Start(part.start))?;
+            Ok(file)
+        });
+        match opened {
+            Ok(file) => {
+                let whole = Checked { file, path };
+                let length = part.end.saturating_sub(part.start);
+                Ok(Some(Box::new(whole.take(length))))
+            }
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(failure("opening", &path, &e)),
         }

@@ -2,11 +2,12 @@
 
 use crds::report::{Reason, exit};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
-use reqwest::header::{CONTENT_LENGTH, IF_NONE_MATCH};
+use reqwest::header::{CONTENT_LENGTH, IF_NONE_MATCH, RANGE};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::Handle;
@@ -192,6 +193,16 @@ impl WebdavServer {
     }
 }
 
+impl WebdavServer {
+    fn body(&self, answer: reqwest::Response) -> Body {
+        Body {
+            stream: Box::pin(answer.bytes_stream().map_err(io::Error::other)),
+            handle: self.handle.clone(),
+            chunk: bytes::Bytes::new(),
+        }
+    }
+}
+
 impl FileServer for WebdavServer {
     type File = Uploading;
 
@@ -252,11 +263,24 @@ impl FileServer for WebdavServer {
             return Ok(None);
         }
         self.expect_good(doing, key, &answer)?;
-        Ok(Some(Box::new(Body {
-            stream: Box::pin(answer.bytes_stream().map_err(io::Error::other)),
-            handle: self.handle.clone(),
-            chunk: bytes::Bytes::new(),
-        })))
+        Ok(Some(Box::new(self.body(answer))))
+    }
+
+    fn read_part(
+        &self,
+        key: &str,
+        part: Range<u64>,
+    ) -> Result<Option<Box<dyn Read + Send>>, Failure> {
+        let (first, last) = (part.start, part.end.saturating_sub(1));
+        let range = format!("bytes={first}-{last}");
+        let request = self.request("GET", key)?.header(RANGE, range);
+        let answer = self.send("reading", key, request)?;
+        // Who sends the whole knows no parts.
+        if matches!(answer.status(), StatusCode::NOT_FOUND | StatusCode::OK) {
+            return Ok(None);
+        }
+        self.expect_good("reading", key, &answer)?;
+        Ok(Some(Box::new(self.body(answer))))
     }
 
     fn start(&self, key: &str) -> Result<Uploading, Failure> {

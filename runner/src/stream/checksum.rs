@@ -40,6 +40,12 @@ impl Meter {
         self.bytes
     }
 
+    /// The next bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+
     /// Reads all that `reader` gives.
     ///
     /// # Errors
@@ -53,8 +59,7 @@ impl Meter {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(e),
             };
-            self.hash.update(&buffer[..n]);
-            self.bytes += n as u64;
+            self.add(&buffer[..n]);
         }
     }
 

@@ -225,6 +225,14 @@ pub fn decrypted(
     stored: impl Read + Send + 'static,
     identity: &str,
 ) -> io::Result<Box<dyn Read + Send>> {
+    Ok(Box::new(opened(io::BufReader::new(stored), identity)?))
+}
+
+/// The same of what reads small pieces well; what comes of it seeks where that does.
+///
+/// # Errors
+/// The same.
+pub fn opened<R: Read>(stored: R, identity: &str) -> io::Result<age::stream::StreamReader<R>> {
     is_identity(identity).map_err(io::Error::other)?;
     // The library's words may quote what is in the Secret.
     let no_identity = "holds no identity: take the file that age-keygen wrote (AGE-SECRET-KEY-1…)";
@@ -234,9 +242,8 @@ pub fn decrypted(
         .and_then(|file| file.into_identities().ok())
         .filter(|identities| !identities.is_empty())
         .ok_or_else(none)?;
-    let decryptor =
-        age::Decryptor::new_buffered(io::BufReader::new(stored)).map_err(io::Error::other)?;
-    let plain = decryptor
+    let decryptor = age::Decryptor::new(stored).map_err(io::Error::other)?;
+    decryptor
         .decrypt(identities.iter().map(|i| i.as_ref() as &dyn age::Identity))
         .map_err(|e| match e {
             age::DecryptError::NoMatchingKeys => {
@@ -244,8 +251,7 @@ pub fn decrypted(
             }
             // Their words are translated from files, which not every build has within.
             other => io::Error::other(format!("{other:?}")),
-        })?;
-    Ok(Box::new(plain))
+        })
 }
 
 /// Decompresses; `None` if no library here reads the codec.

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use crds::parts::Compression;
+use crds::plan::{Codec, Compress};
 use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
@@ -194,12 +195,7 @@ fn store(
     write: Storing<'_>,
     counters: &Counters,
 ) -> Result<Stored, Failure> {
-    let sink = Sink {
-        write,
-        hash: Sha256::new(),
-        bytes: 0,
-        counters,
-    };
+    let sink = Sink::new(write, counters);
     let encode = || -> io::Result<Stored> {
         let mut encoder = Encoder::new(sink, codec_of(compression), &Encryption::to(recipients))?;
         for chunk in chunks {
@@ -207,20 +203,59 @@ fn store(
             // Those made while it paused are too many: they go.
             let _ = empty.try_send(chunk);
         }
-        let sink = encoder.finish()?;
-        Ok(Stored {
-            bytes: sink.bytes,
-            sha256: hex(&sink.hash.finalize()),
-        })
+        Ok(encoder.finish()?.stored())
     };
-    encode().map_err(|e| {
-        e.downcast::<Failure>().unwrap_or_else(|e| {
-            Failure::new(
-                Reason::EncodingFailed,
-                format!("compressing or encrypting failed: {e}"),
-            )
-        })
+    encode().map_err(encoding)
+}
+
+/// The store's own failure, or that of compressing and encrypting.
+pub fn encoding(e: io::Error) -> Failure {
+    e.downcast::<Failure>().unwrap_or_else(|e| {
+        Failure::new(
+            Reason::EncodingFailed,
+            format!("compressing or encrypting failed: {e}"),
+        )
     })
+}
+
+/// The way to the store of what is compressed already: it is encrypted, hashed and counted.
+pub struct Output<'a>(Encoder<Sink<'a>>);
+
+impl<'a> Output<'a> {
+    /// To these age recipients, if there are any.
+    ///
+    /// # Errors
+    /// A recipient is none, or the store fails: see [`encoding`].
+    pub fn new(
+        recipients: &[String],
+        write: Storing<'a>,
+        counters: &'a Counters,
+    ) -> io::Result<Self> {
+        let none = Compress {
+            codec: Codec::Tar,
+            level: None,
+        };
+        let sink = Sink::new(write, counters);
+        Encoder::new(sink, none, &Encryption::to(recipients)).map(Self)
+    }
+
+    /// Writes what is left.
+    ///
+    /// # Errors
+    /// As [`Output::new`].
+    pub fn finish(self) -> io::Result<Stored> {
+        Ok(self.0.finish()?.stored())
+    }
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.0.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 struct Sink<'a> {
@@ -228,6 +263,24 @@ struct Sink<'a> {
     hash: Sha256,
     bytes: u64,
     counters: &'a Counters,
+}
+
+impl<'a> Sink<'a> {
+    fn new(write: Storing<'a>, counters: &'a Counters) -> Self {
+        Self {
+            write,
+            hash: Sha256::new(),
+            bytes: 0,
+            counters,
+        }
+    }
+
+    fn stored(self) -> Stored {
+        Stored {
+            bytes: self.bytes,
+            sha256: hex(&self.hash.finalize()),
+        }
+    }
 }
 
 impl Write for Sink<'_> {

@@ -14,10 +14,17 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use super::peers::peer;
 use super::s3::{moto, python};
 use super::servers::{DAV_PASSWORD, POSTGRES_PASSWORD, REDIS_PASSWORD, postgres, redis, webdav};
 use super::stores::{FTP_PASSWORD, azure, ssh};
 use super::{Finished, Runner, fixture};
+
+/// The stand-in for gobackup.
+pub const STAND_IN: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../tests/testbed/images/gobackup/gobackup"
+);
 
 /// A run of the Backup ns1/nightly with files for its secrets.
 pub struct Backup {
@@ -58,20 +65,36 @@ impl Backup {
         self.runner.out.path().to_owned()
     }
 
-    /// Runs by the stand-in for gobackup, with the host's clients. It has a YAML reader and an S3 client of its own: those of
+    /// Runs by gobackup with the host's clients: by the program that the variable `GOBACKUP` names, else by the stand-in.
+    pub fn by_gobackup(self) -> Self {
+        match std::env::var("GOBACKUP") {
+            Ok(real) => self.by(&real),
+            Err(_) => self.by_stand_in(),
+        }
+    }
+
+    /// Runs by the stand-in for gobackup, which can be told to fail. It has a YAML reader and an S3 client of its own: those of
     /// the S3 server's installation.
-    pub fn by_gobackup(mut self) -> Self {
+    pub fn by_stand_in(self) -> Self {
+        moto();
+        self.by(&format!("{} {STAND_IN}", python().display()))
+    }
+
+    /// Runs by gobackup itself.
+    pub fn by_real(self) -> Self {
+        let program = peer("gobackup").join("gobackup");
+        self.by(&program.display().to_string())
+    }
+
+    fn by(mut self, program: &str) -> Self {
         let bin = self.dir().join("bin");
         std::fs::create_dir(&bin).unwrap();
-        moto();
-        let stand_in = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../tests/testbed/images/gobackup/gobackup"
-        );
-        let script = format!("#!/bin/sh\nexec {} {stand_in} \"$@\"\n", python().display());
+        let script = format!("#!/bin/sh\nexec {program} \"$@\"\n");
         std::fs::write(bin.join("gobackup"), script).unwrap();
         sh("chmod +x $1", &bin.join("gobackup"));
-        let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", bin.display());
+        let usual = "/usr/sbin:/usr/bin:/sbin:/bin".to_owned();
+        let path = self.runner.env.remove("PATH").unwrap_or(usual);
+        let path = format!("{}:{path}", bin.display());
         self.runner.env.insert("PATH".into(), path);
         self.gobackup = true;
         self

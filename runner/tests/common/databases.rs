@@ -6,25 +6,18 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-use super::{MariaDb, free_port, run};
-
-/// Root directory of a database that tests/testbed knows.
-fn directory(name: &str) -> PathBuf {
-    let testbed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/testbed/testbed");
-    let output = run(Command::new(testbed).args(["database", name]));
-    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
-}
+use super::{MariaDb, free_port, run, testbed};
 
 /// MySQL 9.
 pub fn mysql_directory() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
-    DIR.get_or_init(|| directory("mysql"))
+    DIR.get_or_init(|| testbed(&["database", "mysql"]))
 }
 
 /// MariaDB 11.
 pub fn mariadb_11_directory() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
-    DIR.get_or_init(|| directory("mariadb-11"))
+    DIR.get_or_init(|| testbed(&["database", "mariadb-11"]))
 }
 
 fn empty() -> TempDir {
@@ -64,6 +57,7 @@ pub fn mysql(options: &[&str]) -> MariaDb {
     };
     run(server()
         .arg("--initialize-insecure")
+        .arg(format!("--tmpdir={}", dir.path().display()))
         .arg(format!("--datadir={}", dir.path().join("data").display())));
     let mut command = server();
     command
@@ -83,6 +77,7 @@ pub fn mariadb_11(options: &[&str]) -> MariaDb {
         .arg("--no-defaults")
         .arg(format!("--basedir={}", usr.display()))
         .arg(format!("--datadir={}", dir.path().join("data").display()))
+        .arg(format!("--tmpdir={}", dir.path().display()))
         .args([
             "--skip-test-db",
             "--auth-root-authentication-method=normal",
@@ -144,6 +139,14 @@ impl Certificates {
         openssl("req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout plain.key -out plain.csr");
         openssl(
             "x509 -req -in plain.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -out plain.pem",
+        );
+        // Of version 3, and named by its subject alone all the same.
+        std::fs::write(dir.path().join("basic"), "basicConstraints=CA:FALSE").unwrap();
+        openssl(
+            "req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout subject.key -out subject.csr",
+        );
+        openssl(
+            "x509 -req -in subject.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -extfile basic -out subject.pem",
         );
         // The server reads its key as a user of its own.
         run(Command::new("chmod").args(["-R", "a+rX"]).arg(dir.path()));

@@ -288,7 +288,8 @@ fn stamp(time: DateTime<Utc>) -> String {
 
 fn is_artefact(key: &str) -> bool {
     let name = key.rsplit('/').next().unwrap();
-    (name.contains(".sql") || name.contains(".tar")) && !name.ends_with(".json") && !is_own(key)
+    let kinds = [".sql", ".tar", ".binlog"];
+    kinds.iter().any(|kind| name.contains(kind)) && !name.ends_with(".json") && !is_own(key)
 }
 
 fn is_own(key: &str) -> bool {
@@ -399,7 +400,17 @@ fn answer(fake: &Fake, method: &Method, uri: &Uri, headers: &HeaderMap, body: &B
                 .filter(|(k, _)| k.starts_with(&prefix) && !k[prefix.len()..].contains('/'))
                 .map(|(k, o)| format!("<Contents><Key>{k}</Key><Size>{}</Size><LastModified>{}</LastModified><ETag>\"e\"</ETag></Contents>", o.bytes.len(), stamp(o.modified)))
                 .collect();
-            format!("<ListBucketResult><IsTruncated>false</IsTruncated><KeyCount>1</KeyCount>{contents}</ListBucketResult>").into_response()
+            let below = objects
+                .keys()
+                .filter_map(|k| k.strip_prefix(&prefix)?.split_once('/'));
+            let names: std::collections::BTreeSet<&str> = below.map(|(name, _)| name).collect();
+            let directories: String = names
+                .iter()
+                .map(|name| {
+                    format!("<CommonPrefixes><Prefix>{prefix}{name}/</Prefix></CommonPrefixes>")
+                })
+                .collect();
+            format!("<ListBucketResult><IsTruncated>false</IsTruncated><KeyCount>1</KeyCount>{contents}{directories}</ListBucketResult>").into_response()
         }
         _ => read(fake, method, &key),
     }

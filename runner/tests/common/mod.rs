@@ -12,10 +12,14 @@
 pub mod backup;
 pub mod databases;
 pub mod fake_s3;
+pub mod native;
+pub mod peers;
 pub mod recorder;
 pub mod s3;
+pub mod segments;
 pub mod servers;
 pub mod stores;
+pub mod versitygw;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -42,6 +46,8 @@ pub struct MariaDb {
     pub port: u16,
     pub dir: TempDir,
     child: Child,
+    /// What starts it again.
+    server: Command,
     /// Its own SQL client.
     program: PathBuf,
 }
@@ -56,6 +62,13 @@ fn program(names: &[&str]) -> PathBuf {
         }
     }
     panic!("none of {names:?} is installed: apt-get install mariadb-server mariadb-client");
+}
+
+/// The path that tests/testbed prints for these arguments.
+pub fn testbed(arguments: &[&str]) -> PathBuf {
+    let testbed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/testbed/testbed");
+    let output = run(Command::new(testbed).args(arguments));
+    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
 }
 
 pub fn free_port() -> u16 {
@@ -82,6 +95,11 @@ impl MariaDb {
     }
 
     pub fn start_with(options: &[&str]) -> Self {
+        Self::start_in(&[], options)
+    }
+
+    /// With more variables of its environment.
+    pub fn start_in(environment: &[(&str, &str)], options: &[&str]) -> Self {
         let dir = tempfile::Builder::new()
             .prefix("runner-db")
             .tempdir()
@@ -107,6 +125,7 @@ impl MariaDb {
         let mut server = Command::new(program(&["mariadbd"]));
         server
             .args(["--no-defaults", "--innodb-log-file-size=64M"])
+            .envs(environment.iter().copied())
             .args(user);
         Self::serve(server, dir, port, program(&["mariadb"]), options)
     }
@@ -120,7 +139,7 @@ impl MariaDb {
         options: &[&str],
     ) -> Self {
         let log = std::fs::File::create(dir.path().join("log")).unwrap();
-        let child = server
+        server
             .arg(format!("--datadir={}", dir.path().join("data").display()))
             .arg(format!("--socket={}", dir.path().join("s").display()))
             .arg(format!("--port={port}"))
@@ -135,25 +154,41 @@ impl MariaDb {
             .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap();
+            .stderr(log);
+        let child = server.spawn().unwrap();
         let db = Self {
             port,
             dir,
             child,
+            server,
             program: client,
         };
+        db.wait_until_it_answers();
+        db
+    }
+
+    fn wait_until_it_answers(&self) {
         let deadline = Instant::now() + Duration::from_secs(120);
-        while db.try_sql("select 1").is_err() {
+        while self.try_sql("select 1").is_err() {
             assert!(
                 Instant::now() < deadline,
                 "the server did not start: {}",
-                std::fs::read_to_string(db.dir.path().join("log")).unwrap_or_default()
+                std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
             );
             std::thread::sleep(Duration::from_millis(100));
         }
-        db
+    }
+
+    /// Shuts it down in order.
+    pub fn shut_down(&mut self) {
+        self.sql("shutdown");
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again on its data, after [`MariaDb::kill`] or [`MariaDb::shut_down`].
+    pub fn start_again(&mut self) {
+        self.child = self.server.spawn().unwrap();
+        self.wait_until_it_answers();
     }
 
     fn client(&self) -> Command {
@@ -161,6 +196,8 @@ impl MariaDb {
         command
             .arg("--no-defaults")
             .arg(format!("--socket={}", self.dir.path().join("s").display()))
+            // A server whose TLS is tested may have none that this client takes.
+            .args(self.program.ends_with("mariadb").then_some("--skip-ssl"))
             .args([
                 "-uroot",
                 "--unbuffered",
@@ -210,9 +247,30 @@ impl MariaDb {
 
     /// Loads the text of a dump.
     pub fn load(&self, dump: &[u8]) {
-        let mut child = self.client().stdin(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(dump).unwrap();
-        assert!(child.wait().unwrap().success(), "the dump does not load");
+        self.try_load(dump).unwrap();
+    }
+
+    /// The same; what the client says where it fails.
+    pub fn try_load(&self, dump: &[u8]) -> Result<(), String> {
+        let mut child = self
+            .client()
+            .arg("--comments")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let output = std::thread::scope(|scope| {
+            let writer = scope.spawn(move || stdin.write_all(dump));
+            let output = child.wait_with_output().unwrap();
+            let _ = writer.join().unwrap();
+            output
+        });
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
     /// Loads a dump from its file.
@@ -367,6 +425,13 @@ impl Runner {
 
     pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
         self.env.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// By the dump client: the argument changes nothing else that a test looks at, and only a client knows it.
+    pub fn by_client(mut self) -> Self {
+        let args = self.env.entry("MYSQLDUMP_ARGS".to_owned()).or_default();
+        *args = format!("{args} --complete-insert").trim().to_owned();
         self
     }
 

@@ -15,7 +15,12 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use super::backup::{Backup, storage};
 use super::{Runner, end_with_this_process, free_port};
+
+/// What each of these servers takes.
+pub const ACCESS: &str = "AKIDEXAMPLE";
+pub const SECRET: &str = "S3cr3t-marker-of-the-store";
 
 const MOTO: &str = "moto[server,s3]==5.*";
 
@@ -129,6 +134,28 @@ pub fn make_bucket(url: &str, bucket: &str) {
     assert!(curl(&["-X", "PUT", &format!("{url}/{bucket}")]).0);
 }
 
+/// This bucket as the destination of a run, with its keys beside the runner.
+pub fn destination(runner: &Runner, url: &str, bucket: &str) -> serde_json::Value {
+    let dir = runner.out.path();
+    std::fs::write(dir.join("id"), ACCESS).unwrap();
+    std::fs::write(dir.join("key"), SECRET).unwrap();
+    serde_json::json!({"s3": {
+        "bucket": bucket, "prefix": "pre/fix", "endpoint": url, "region": "us-east-1", "forcePathStyle": true,
+        "accessKeyIdFile": dir.join("id"), "secretAccessKeyFile": dir.join("key"),
+    }})
+}
+
+/// A Backup that stores in the bucket `backups` at `url`.
+pub fn archive(url: &str) -> Backup {
+    let mut backup = Backup::new();
+    let fields = serde_json::json!({
+        "provider": "s3", "bucket": "backups", "region": "us-east-1", "endpoint": url, "forcePathStyle": true,
+        "maxRetries": 3, "accessKeyId": backup.secret("id", ACCESS), "secretAccessKey": backup.secret("key", SECRET),
+    });
+    backup.add("storages", storage("bucket", "s3", "arch", fields));
+    backup
+}
+
 /// The runner with this bucket as destination; `more` is merged into the spec.
 pub fn with_bucket(
     runner: Runner,
@@ -137,13 +164,7 @@ pub fn with_bucket(
     bucket: &str,
     more: serde_json::Value,
 ) -> Runner {
-    let dir = runner.out.path().to_owned();
-    std::fs::write(dir.join("id"), "AKIDEXAMPLE").unwrap();
-    std::fs::write(dir.join("key"), "S3cr3t-marker-of-the-store").unwrap();
-    let mut spec = serde_json::json!({"destination": {"s3": {
-        "bucket": bucket, "prefix": "pre/fix", "endpoint": url, "region": "us-east-1", "forcePathStyle": true,
-        "accessKeyIdFile": dir.join("id"), "secretAccessKeyFile": dir.join("key"),
-    }}});
+    let mut spec = serde_json::json!({"destination": destination(&runner, url, bucket)});
     for (key, value) in more.as_object().unwrap() {
         spec[key] = value.clone();
     }

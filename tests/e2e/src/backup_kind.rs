@@ -2,7 +2,7 @@
 //! they name.
 
 use crate::Namespace;
-use crate::database::{BACKUP_PASSWORD, BACKUP_USER, HOST};
+use crate::database::{BACKUP_PASSWORD, BACKUP_USER, HOST, database};
 use crate::servers::{BUCKET, DAV_PASSWORD, POSTGRES_PASSWORD, REDIS_PASSWORD, host};
 
 /// What archives are sealed with. gobackup would expand it, and put it on a command line.
@@ -52,8 +52,9 @@ pub fn redis() -> String {
     )
 }
 
-/// Database `shop`: the MariaDB, as type `mariadb` or `mysql`.
+/// Database `shop`: the MariaDB, as type `mariadb` or `mysql`. Starts it if no test did.
 pub fn shop(type_: &str) -> String {
+    database();
     object(
         "Database",
         "shop",

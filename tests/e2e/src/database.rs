@@ -42,6 +42,14 @@ impl Database {
         self.try_sql(text).ok().stdout
     }
 
+    /// Starts a script beside the server; `mariadb -uroot` needs no password in it.
+    pub fn spawn(&self, script: &str) -> std::process::Child {
+        let script = format!("export MYSQL_PWD=$MARIADB_ROOT_PASSWORD; {script}");
+        let pod = ["-n", NAMESPACE, "exec", "deployment/mariadb"];
+        self.0
+            .kubectl_spawn(&[&pod[..], &["--", "sh", "-c", &script]].concat())
+    }
+
     /// Runs SQL as root.
     pub fn try_sql(&self, text: &str) -> Output {
         self.0.kubectl_with(

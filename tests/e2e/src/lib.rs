@@ -72,6 +72,11 @@ pub fn client_image() -> String {
     setting("E2E_CLIENT_IMAGE")
 }
 
+/// An image with the runner and nothing else, loaded into the cluster.
+pub fn slim_runner_image() -> String {
+    setting("E2E_SLIM_RUNNER_IMAGE")
+}
+
 impl Cluster {
     /// Runs kubectl.
     pub fn kubectl(&self, args: &[&str]) -> Output {
@@ -91,6 +96,16 @@ impl Cluster {
     /// Runs the plugin.
     pub fn backup(&self, args: &[&str]) -> Output {
         process::run(&self.plugin, &self.kubeconfig, args, None)
+    }
+
+    /// The plugin's file, for what needs a terminal.
+    pub fn plugin(&self) -> &Path {
+        &self.plugin
+    }
+
+    /// Runs the plugin as the user of another kubeconfig.
+    pub fn backup_as(&self, kubeconfig: &Path, args: &[&str]) -> Output {
+        process::run(&self.plugin, kubeconfig, args, None)
     }
 
     /// Runs the testbed.
@@ -170,6 +185,12 @@ impl Namespace {
     /// Runs kubectl in this namespace.
     pub fn kubectl(&self, args: &[&str]) -> Output {
         self.cluster.kubectl(&[&["-n", &self.name], args].concat())
+    }
+
+    /// Runs kubectl in this namespace with standard input.
+    pub fn kubectl_with(&self, args: &[&str], input: &str) -> Output {
+        self.cluster
+            .kubectl_with(&[&["-n", &self.name], args].concat(), input)
     }
 
     /// Runs the plugin in this namespace.

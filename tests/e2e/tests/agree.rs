@@ -192,6 +192,13 @@ fn objects() -> String {
     let secret = "  backoffLimit: 0
   backupEnvs: [{name: A, valueFrom: {secretKeyRef: {name: gone, key: k}}}]
 ";
+    // No node has so much, and none has this label.
+    let room = "  backoffLimit: 0
+  resources: {requests: {memory: 4Ti}}
+";
+    let node = "  backoffLimit: 0
+  nodeSelector: {disk: none-has-it}
+";
     let storage = format!(
         "apiVersion: batch.isekiro.com/v1
 kind: MysqlBackup
@@ -211,6 +218,8 @@ spec:
         failing("suspended", ""),
         quick("claim", YEARLY, claim),
         quick("secret", YEARLY, secret),
+        quick("room", YEARLY, room),
+        quick("node", YEARLY, node),
         storage,
     ];
     all.join("---\n")
@@ -227,6 +236,8 @@ fn list_describe_health_doctor_and_the_metric_agree() {
         "suspended",
         "claim",
         "secret",
+        "room",
+        "node",
     ];
     runs.iter().for_each(|name| ask(&ns, name));
     println!("| situation | list | describe | health | doctor | metric | within |");
@@ -258,10 +269,10 @@ fn list_describe_health_doctor_and_the_metric_agree() {
             name: "claim",
             list: "Pending",
             // What was looked for says more than what waits.
-            describe: "✖ Active, claim gone does not exist",
+            describe: "✖ Active, volume claim gone is not there",
             states: &["WARNING"],
             reason: "pending",
-            doctor: "✖ mysqlbackup/claim: claim gone does not exist",
+            doctor: "✖ mysqlbackup/claim: volume claim gone is not there",
             dead: false,
         },
         Situation {
@@ -271,7 +282,27 @@ fn list_describe_health_doctor_and_the_metric_agree() {
             describe: "⚠ Active, ",
             states: &["WARNING"],
             reason: "pending",
-            doctor: "✖ mysqlbackup/secret: secret gone does not exist",
+            doctor: "✖ mysqlbackup/secret: Secret gone is not there",
+            dead: false,
+        },
+        Situation {
+            what: "U8: a pod that fits no node",
+            name: "room",
+            list: "Pending",
+            describe: "⚠ Active, ",
+            states: &["WARNING"],
+            reason: "pending",
+            doctor: "⚠ mysqlbackup/room: ",
+            dead: false,
+        },
+        Situation {
+            what: "U8: a pod whose node is nowhere",
+            name: "node",
+            list: "Pending",
+            describe: "⚠ Active, ",
+            states: &["WARNING"],
+            reason: "pending",
+            doctor: "⚠ mysqlbackup/node: ",
             dead: false,
         },
         Situation {
@@ -281,7 +312,7 @@ fn list_describe_health_doctor_and_the_metric_agree() {
             describe: "✖ InvalidSpec: ",
             states: &["CRITICAL"],
             reason: "refused",
-            doctor: "✖ mysqlbackup/storage: storage gone does not exist",
+            doctor: "✖ mysqlbackup/storage: Storage gone is not there",
             dead: false,
         },
         Situation {

@@ -1,7 +1,7 @@
 //! A real backup of a real database: the original manifest, the schedule, requests, secrets.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
-use e2e::database::{BACKUP_PASSWORD, BACKUP_USER, HOST, NAMESPACE, ROOT_PASSWORD, database};
+use e2e::database::{BACKUP_PASSWORD, BACKUP_USER, HOST, ROOT_PASSWORD, database};
 use e2e::wait::{second_of_minute, until_second};
 use e2e::{Namespace, cluster, eventually, files, wait_for};
 use serde_json::Value;
@@ -230,36 +230,42 @@ fn password_is_not_in_the_argument_list_of_a_running_dump() {
     let (ns, _volume) = prepare("e2e-argv");
     // A locked table holds the dump back, so that its processes can be looked at.
     database().sql("create database if not exists argv; create table if not exists argv.t (id int primary key) engine=myisam");
-    ns.apply(&typed("held", "0 3 * * *", ""));
-    let mut session = cluster().kubectl_spawn(&[
-        "-n",
-        NAMESPACE,
-        "exec",
-        "deployment/mariadb",
-        "--",
-        "sh",
-        "-c",
-        "MYSQL_PWD=$MARIADB_ROOT_PASSWORD exec mariadb -uroot -e 'lock tables argv.t write; select sleep(20)'",
-    ]);
-    eventually("the table is locked", 20, || {
-        database().sql("select count(*) from information_schema.processlist where info like 'select sleep(20)%'").trim() == "1"
-    });
-    ns.backup(&["run-now", "held"]).ok();
-    let argv = wait_for("the dump runs", 60, || {
-        let all = cluster().testbed(&["enter", "ps", "-eo", "args"]).stdout;
-        all.lines()
-            .any(|l| l.contains("mariadb-dump") || l.contains("mysqldump"))
-            .then_some(all)
-    });
-    assert!(
-        !argv.contains("S3cr3t-marker"),
-        "the password is an argument"
-    );
-    session.wait().unwrap();
-    eventually("the held run succeeds", 90, || {
-        ns.mysql_backup("held")
-            .is_some_and(|o| o["status"]["runs"][0]["result"] == "Succeeded")
-    });
+    for (name, engine, program) in [
+        ("native", "Native", "backup-runner"),
+        ("client", "Client", "mariadb-dump"),
+    ] {
+        ns.apply(
+            &typed(name, "0 3 * * *", "")
+                .replace("source: {", &format!("source: {{engine: {engine}, ")),
+        );
+        let mut session = database()
+            .spawn("exec mariadb -uroot -e 'lock tables argv.t write; select sleep(600)'");
+        let lock = || {
+            database().sql("select id from information_schema.processlist where info like 'select sleep(600)%'")
+        };
+        let lock = wait_for("the table is locked", 20, || {
+            Some(lock().trim().to_owned()).filter(|id| !id.is_empty())
+        });
+        ns.backup(&["run-now", name]).ok();
+        eventually("the dump waits for the table", 120, || {
+            let waits = format!(
+                "select count(*) from information_schema.processlist where user = '{BACKUP_USER}' and state like 'Waiting for table%' and info like '%argv%'"
+            );
+            database().sql(&waits).trim() != "0"
+        });
+        let argv = cluster().testbed(&["enter", "ps", "-eo", "args"]).stdout;
+        assert!(argv.contains(program), "{argv}");
+        assert!(
+            !argv.contains("S3cr3t-marker"),
+            "the password is an argument"
+        );
+        database().sql(&format!("kill {lock}"));
+        session.wait().unwrap();
+        eventually("the held run succeeds", 90, || {
+            ns.mysql_backup(name)
+                .is_some_and(|o| o["status"]["runs"][0]["result"] == "Succeeded")
+        });
+    }
     database().sql("drop database argv");
 }
 

@@ -149,15 +149,18 @@ fn a_leader_that_ends_is_followed_at_once_a_killed_one_within_17_seconds() {
     let first = wait_for("a leader", 30, leader);
     let sent = signal(&first, "TERM");
     let (asked, made) = run(&ns, uid, "term");
-    let led = acquired();
+    // By which replica is of no account: the container of the first may be back before the other
+    // looks. That the Lease was given back, and is not waited out, is.
+    let led = wait_for("the Lease is taken", 10, || {
+        Some(acquired()).filter(|at| *at >= sent)
+    });
     println!(
-        "SIGTERM: the other replica leads after {:.1} s and starts the next run {:.0} s after it is asked for",
+        "SIGTERM: a replica leads after {:.1} s and starts the next run {:.0} s after it is asked for",
         seconds(sent, led),
         seconds(asked.max(led), made).max(0.0),
     );
     assert!(seconds(sent, led) <= 2.0, "{} s", seconds(sent, led));
     assert!(made <= asked.max(led) + TimeDelta::seconds(2));
-    assert_ne!(leader(), Some(first), "the other replica leads");
 
     eventually("both replicas are ready", 90, || ready() == 2);
     let second = wait_for("a leader", 30, leader);

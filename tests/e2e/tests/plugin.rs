@@ -134,7 +134,7 @@ fn a_dump_comes_back_whole_and_goes_for_good() {
     first(
         &ns.backup(&["download", "shop", "-O", &text(&plain)]),
         2,
-        "► pod ",
+        &format!("error: {} exists already", text(&plain)),
     );
     assert_eq!(pods(&ns), Vec::<Value>::new());
     assert_eq!(

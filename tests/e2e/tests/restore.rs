@@ -30,13 +30,17 @@ fn prepare(name: &str) -> (Namespace, std::path::PathBuf) {
 }
 
 fn backup(ns: &Namespace, name: &str, extra: &str) -> Value {
+    backup_of(ns, name, "shop", extra)
+}
+
+fn backup_of(ns: &Namespace, name: &str, database: &str, extra: &str) -> Value {
     ns.apply(&format!(
         "apiVersion: batch.isekiro.com/v1
 kind: MysqlBackup
 metadata: {{name: {name}}}
 spec:
   schedule: '@yearly'
-  source: {{host: {HOST}, credentialsSecretRef: {{name: db}}, databases: [shop]}}
+  source: {{host: {HOST}, credentialsSecretRef: {{name: db}}, databases: [{database}]}}
   destination: {{volume: {{persistentVolumeClaim: {{claimName: data}}}}}}
 {extra}
 "
@@ -49,6 +53,11 @@ spec:
 
 /// Creates a Restore and gives its status at its end.
 fn restore(ns: &Namespace, name: &str, from: &str, database: &str, extra: &str) -> Value {
+    begin_restore(ns, name, from, database, extra);
+    ended(ns, name)
+}
+
+fn begin_restore(ns: &Namespace, name: &str, from: &str, database: &str, extra: &str) {
     let to = if database.is_empty() {
         String::new()
     } else {
@@ -64,6 +73,9 @@ spec:
 {extra}
 "
     ));
+}
+
+fn ended(ns: &Namespace, name: &str) -> Value {
     wait_for(&format!("Restore {name} ends"), 240, || {
         let object = ns.get(&["restores.batch.isekiro.com", name])?;
         let phase = object["status"]["phase"].as_str()?;
@@ -252,4 +264,77 @@ fn a_run_is_verified_by_restore_and_a_row_that_is_missing_is_seen() {
         said.contains("shop.t") && said.contains("rows instead of"),
         "table and counts in {said}"
     );
+}
+
+/// Its pod evicted, as a drain does it, and the next one gone with its node: each is replaced, and the last one goes on.
+#[test]
+fn a_restore_whose_pods_are_gone_goes_on() {
+    let (ns, _volume) = prepare("e2e-resume");
+    let db = database();
+    db.sql("drop database if exists resume_copy; drop database if exists resume; create database resume; use resume; create table resume.big (id int primary key, body varchar(1000), key (body(20))); insert into resume.big select seq, concat(md5(seq), repeat(sha1(seq), 20)) from seq_1_to_100000");
+    backup_of(&ns, "shop", "resume", "");
+
+    // Once some rows are there, the table is locked for as long as this session lives.
+    let mut session = database().spawn("until [ \"$(mariadb -uroot -N -e 'select count(*) > 1 from resume_copy._backup_restore where step > 1' 2>/dev/null)\" = 1 ]; do sleep 0.05; done; exec mariadb -uroot -e 'lock tables resume_copy.big write; select sleep(700)'");
+    begin_restore(&ns, "copy", "{name: shop, latest: true}", "resume_copy", "");
+    let held = || {
+        let ids = db.sql(
+            "select id from information_schema.processlist where info like 'select sleep(700)%'",
+        );
+        Some(ids.trim().to_owned()).filter(|id| !id.is_empty())
+    };
+    let lock = wait_for("the table is locked", 120, held);
+    let waits = || {
+        let waiting = db.sql("select count(*) from information_schema.processlist where db = 'resume_copy' and state like 'Waiting for table%'");
+        (waiting.trim() != "0").then_some(())
+    };
+    let pods = || {
+        let pods = ns.get(&["pods", "-l", "batch.isekiro.com/restore-uid"])?;
+        let mut names = pods["items"].as_array()?.iter().filter_map(|pod| {
+            let alive = pod["metadata"]["deletionTimestamp"].is_null();
+            let runs = pod["status"]["phase"] == "Running";
+            (alive && runs).then(|| pod["metadata"]["name"].as_str().unwrap().to_owned())
+        });
+        names.next_back()
+    };
+    wait_for("the restore waits for the table", 60, waits);
+    let first = wait_for("its pod runs", 60, pods);
+    let eviction = json!({
+        "apiVersion": "policy/v1", "kind": "Eviction",
+        "metadata": {"name": first, "namespace": "e2e-resume"},
+    });
+    let path = format!("/api/v1/namespaces/e2e-resume/pods/{first}/eviction");
+    cluster()
+        .kubectl_with(
+            &["create", "--raw", &path, "-f", "-"],
+            &eviction.to_string(),
+        )
+        .ok();
+    let second = wait_for("another pod runs", 120, || {
+        pods().filter(|pod| *pod != first)
+    });
+    wait_for("it waits for the table", 60, waits);
+    ns.kubectl(&["delete", "pod", &second, "--force", "--grace-period=0"])
+        .ok();
+    wait_for("a third pod runs", 120, || {
+        pods().filter(|pod| ![&first, &second].contains(&pod))
+    });
+    wait_for("it waits for the table", 60, waits);
+    db.sql(&format!("kill {lock}"));
+    session.wait().unwrap();
+
+    let good = ended(&ns, "copy");
+    assert_ended(
+        &good,
+        "Succeeded",
+        "Restored",
+        &["resume_copy", "going on where an earlier attempt was cut"],
+    );
+    let sum = |database: &str| db.sql(&format!("checksum table {database}.big"));
+    let rest = |text: String| text.split_once('\t').unwrap().1.to_owned();
+    assert_eq!(rest(sum("resume_copy")), rest(sum("resume")));
+    assert_eq!(db.sql("show tables from resume_copy"), "big\n");
+    let key = "select count(*) from information_schema.statistics where table_schema = 'resume_copy' and index_name = 'body'";
+    assert_eq!(db.sql(key).trim(), "1");
+    db.sql("drop database resume_copy; drop database resume");
 }

@@ -26,7 +26,7 @@ install_packages() {
     chmod +x "$policy"
   fi
   local log=$CACHE/apt.log status=0
-  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"; } \
+  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "$@"; } \
     >"$log" 2>&1 </dev/null || status=$?
   [ -z "$made" ] || rm -f "$policy"
   [ "$status" -eq 0 ] || {

@@ -8,7 +8,10 @@ MONTH=$(date -u +%Y-%m) # a new base each month, for its security updates
 MARIADB_IMAGE=testbed-mariadb:10.11
 SERVERS_IMAGE=testbed-servers:$SUITE
 GOBACKUP_IMAGE=testbed-gobackup:$SUITE
+GOBACKUP_PEER_IMAGE=testbed-gobackup:3.1.1 # the same with gobackup itself, where it can be built
 CLIENT_IMAGE=testbed-client:11.8
+MONGODB_PEER_IMAGE=testbed-mongodb:$SUITE # a server and its own clients, where they can be built
+INFLUXDB_PEER_IMAGE=testbed-influxdb:$SUITE
 PYTHON=3.11 # of the suite
 MOTO='moto[s3]==5.*' # the S3 server, from PyPI
 
@@ -21,8 +24,11 @@ build_test_images() {
       mariadb) build_image "$MARIADB_IMAGE" "$HERE/images/mariadb.Dockerfile" "$HERE/images/mariadb" ;;
       servers) build_servers_image ;;
       gobackup) build_image "$GOBACKUP_IMAGE" "$HERE/images/gobackup.Dockerfile" "$HERE/images/gobackup" ;;
+      gobackup-peer) build_image "$GOBACKUP_PEER_IMAGE" "$HERE/images/gobackup.Dockerfile" "$(find_peer gobackup)" ;;
       client) build_image "$CLIENT_IMAGE" "$HERE/images/client.Dockerfile" "$HERE/images/client" ;;
-      *) die "no such image: $name; one of mariadb servers gobackup client" ;;
+      mongodb-peer) build_peer_image "$MONGODB_PEER_IMAGE" ferretdb mongo-tools ;;
+      influxdb-peer) build_peer_image "$INFLUXDB_PEER_IMAGE" influxdb influx ;;
+      *) die "no such image: $name; one of mariadb servers gobackup client gobackup-peer mongodb-peer influxdb-peer" ;;
     esac
   done
 }
@@ -32,6 +38,25 @@ build_servers_image() {
   context=$CACHE/images/servers-$(cat "$HERE/images/servers/start" <(echo "$PYTHON $MOTO $(uname -m)") | digest)
   cached "$context" make_servers_context
   build_image "$SERVERS_IMAGE" "$HERE/images/servers.Dockerfile" "$context"
+}
+
+# build_peer_image TAG PEER...: the programs of these peers in one image.
+build_peer_image() {
+  local context peer directories=()
+  for peer in "${@:2}"; do
+    directories+=("$(find_peer "$peer")") || return
+  done
+  context=$CACHE/images/peer-$(echo "${directories[@]}" | digest)
+  cached "$context" make_peer_context "${directories[@]}"
+  build_image "$1" "$HERE/images/peer.Dockerfile" "$context"
+}
+
+make_peer_context() { # directory... context
+  local directory
+  mkdir -p "${*: -1}"
+  for directory in "${@:1:$#-1}"; do
+    cp "$directory"/* "${*: -1}/" || return
+  done
 }
 
 make_servers_context() { # directory

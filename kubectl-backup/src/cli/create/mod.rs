@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::shared::{Change, Concurrency, DestinationFlags, TlsFlag};
+use super::shared::{Change, Concurrency, DestinationFlags, EngineFlags, NameFlag, TlsFlag};
 
 pub(crate) use gobackup::{CreateBackup, CreateDatabase, CreateStorage};
 
@@ -23,6 +23,9 @@ pub(crate) struct Create {
     /// Dry run and output.
     #[command(flatten)]
     pub(crate) change: Change,
+    /// Who writes it.
+    #[command(flatten)]
+    pub(crate) writer: NameFlag,
 }
 
 /// Kinds that can be created by flags.
@@ -83,6 +86,9 @@ pub(crate) struct CreateMysql {
     /// Dry run and output.
     #[command(flatten)]
     pub(crate) change: Change,
+    /// Who writes it.
+    #[command(flatten)]
+    pub(crate) writer: NameFlag,
 }
 
 /// Where to dump from.
@@ -107,6 +113,12 @@ pub(crate) struct SourceFlags {
     /// Transport security to the server
     #[arg(long, value_enum, ignore_case = true, value_name = "MODE")]
     pub(crate) tls: Option<TlsFlag>,
+    /// What makes the dump.
+    #[command(flatten)]
+    pub(crate) engine: EngineFlags,
+    /// Store binary logs too, pulled this often, such as 5m, so that any moment can be restored to
+    #[arg(long, value_name = "INTERVAL")]
+    pub(crate) binlogs: Option<String>,
     /// Variable of the backup program, as NAME=VALUE; can be repeated
     #[arg(short, long, value_name = "NAME=VALUE")]
     pub(crate) env: Vec<String>,

@@ -73,7 +73,7 @@ async fn candidates(
         | Wanted::EveryObject
         | Wanted::Runs
         | Wanted::RunsAndRestores => {
-            let Ok(cluster) = Cluster::connect(connection, env).await else {
+            let Ok(cluster) = Cluster::connect(connection, env, None).await else {
                 return vec![];
             };
             match wanted {

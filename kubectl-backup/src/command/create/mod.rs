@@ -10,7 +10,9 @@ use kube::api::DynamicObject;
 
 use crate::build;
 use crate::change::Tally;
-use crate::cli::{Change, Create, CreateKind, CreateMysql, DryRun, StructuredOutput};
+use crate::cli::{
+    Change, Create, CreateKind, CreateMysql, DryRun, NameFlag, OutcomeFlag, StructuredOutput,
+};
 use crate::cluster::{Cluster, Object, fresh_id};
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
@@ -33,17 +35,17 @@ pub(crate) async fn run(context: &Context, args: Create) -> Result<()> {
         (Some(CreateKind::Mysql(args)), _) => mysql(context, &args).await,
         (Some(CreateKind::Backup(args)), _) => {
             let built = build::gobackup::backup(&GOBACKUP, &args)?;
-            plain(context, &GOBACKUP, built, &args.change).await
+            plain(context, &GOBACKUP, built, &args.change, &args.writer).await
         }
         (Some(CreateKind::Database(args)), _) => {
             let built = build::gobackup::database(&DATABASE, &args)?;
-            plain(context, &DATABASE, built, &args.change).await
+            plain(context, &DATABASE, built, &args.change, &args.writer).await
         }
         (Some(CreateKind::Storage(args)), _) => {
             let built = build::gobackup::storage(&STORAGE, &args)?;
-            plain(context, &STORAGE, built, &args.change).await
+            plain(context, &STORAGE, built, &args.change, &args.writer).await
         }
-        (None, Some(path)) => file(context, &path, &args.change).await,
+        (None, Some(path)) => file(context, &path, &args.change, &args.writer).await,
         (None, None) => Err(Error::usage("create needs a kind, or -f FILE")
             .hint("kubectl backup create mysql --help")),
     }
@@ -55,6 +57,7 @@ async fn plain(
     kind: &'static Kind,
     (value, warnings): (serde_json::Value, Vec<String>),
     change: &Change,
+    writer: &NameFlag,
 ) -> Result<()> {
     for warning in warnings {
         context.ui.warn(&warning);
@@ -62,7 +65,7 @@ async fn plain(
     let object = serde_json::from_value(value).map_err(|e| Error::new(Exit::Other, e))?;
     let object = Object { kind, object };
     demand(context, &object, change).await?;
-    let created = send(context, object, change).await?;
+    let created = send(context, object, change, writer).await?;
     context.changed(&created, "created", change)
 }
 
@@ -100,6 +103,7 @@ async fn interactive(context: &Context, args: &CreateMysql) -> Result<()> {
         return Err(wizard::cancelled());
     }
     typed.change = args.change.clone();
+    typed.writer = args.writer.clone();
     let created = Box::pin(flags(context, &typed)).await?;
     if args.change.dry_run != DryRun::None || args.change.output.is_some() {
         return Ok(());
@@ -159,7 +163,7 @@ async fn flags(context: &Context, args: &CreateMysql) -> Result<Object> {
         );
     }
     demand(context, &object, &args.change).await?;
-    let created = send(context, object, &args.change).await?;
+    let created = send(context, object, &args.change, &args.writer).await?;
     context.changed(&created, "created", &args.change)?;
     if args.change.output.is_none() && !args.suspend {
         context
@@ -170,7 +174,12 @@ async fn flags(context: &Context, args: &CreateMysql) -> Result<Object> {
 }
 
 /// Sends an object, or gives it back as it would be sent.
-async fn send(context: &Context, mut object: Object, change: &Change) -> Result<Object> {
+async fn send(
+    context: &Context,
+    mut object: Object,
+    change: &Change,
+    writer: &NameFlag,
+) -> Result<Object> {
     if change.dry_run == DryRun::Client {
         // The namespace is part of the answer; reading it sends nothing.
         if object.object.metadata.namespace.is_none()
@@ -183,11 +192,7 @@ async fn send(context: &Context, mut object: Object, change: &Change) -> Result<
     let cluster = context.cluster().await?;
     place(&cluster, context, &mut object)?;
     cluster
-        .create(
-            &object,
-            &change.field_manager,
-            change.dry_run == DryRun::Server,
-        )
+        .create(&object, &writer.name, change.dry_run == DryRun::Server)
         .await
 }
 
@@ -207,14 +212,14 @@ fn place(cluster: &Cluster, context: &Context, object: &mut Object) -> Result<()
     }
 }
 
-async fn file(context: &Context, path: &Path, change: &Change) -> Result<()> {
+async fn file(context: &Context, path: &Path, change: &Change, writer: &NameFlag) -> Result<()> {
     let objects = build::file::objects(path)?;
     let mut tally = Tally::default();
     for object in &objects {
         check(context, object)?;
     }
     for object in objects {
-        let outcome = match send(context, object, change).await {
+        let outcome = match send(context, object, change, writer).await {
             Ok(created) => {
                 missing(context, &created, change).await;
                 context.changed(&created, "created", change).map(|()| true)
@@ -223,7 +228,7 @@ async fn file(context: &Context, path: &Path, change: &Change) -> Result<()> {
         };
         tally.add(context, outcome)?;
     }
-    tally.end(change)
+    tally.end(OutcomeFlag::default())
 }
 
 /// What can be checked before anything is sent. Objects of gobackup.io apply as they did before us:

@@ -183,6 +183,7 @@ fn store(ui: &Ui, cluster: &Cluster, offers: &Offers, line: &mut Vec<String>) ->
         .iter()
         .map(|c| format!("volume claim {c}"))
         .collect();
+    choices.extend(offers.storages.iter().map(|name| format!("Storage {name}")));
     choices.push("S3 bucket".to_owned());
     if offers.claims.is_empty() {
         ui.note(&format!(
@@ -202,6 +203,11 @@ fn store(ui: &Ui, cluster: &Cluster, offers: &Offers, line: &mut Vec<String>) ->
             },
         )?;
         flag(line, "--path", &path);
+        return Ok(());
+    }
+    let storage = picked.checked_sub(offers.claims.len());
+    if let Some(storage) = storage.and_then(|i| offers.storages.get(i)) {
+        flag(line, "--storage", storage);
         return Ok(());
     }
     let needed = |text: &str| {

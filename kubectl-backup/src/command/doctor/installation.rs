@@ -1,11 +1,13 @@
 //! What must be in place whatever the objects are: namespace, clocks, kinds, operator, rights.
 
+use std::collections::BTreeMap;
+
 use crds::verdict::State;
 
 use crate::cluster::Cluster;
 use crate::context::Context;
 use crate::kind::KINDS;
-use crate::rbac::{BACKUPS, NEEDS};
+use crate::rbac::{BACKUPS, NEEDS, Need};
 use crate::view::report::Report;
 
 /// A namespace that is not there makes every list below it empty, which would look well.
@@ -179,41 +181,102 @@ async fn certificate(cluster: &Cluster, namespace: &str, report: &mut Report) {
     }
 }
 
-/// One line a verb of ours: what it lacks.
+/// Group, resource with subresource, and both as a Role is told them; of the backup kinds MysqlBackup
+/// stands for all.
+fn full_resource(need: &Need) -> (&'static str, &'static str, String) {
+    match (need.group, need.resource) {
+        (BACKUPS, _) => {
+            let plural = KINDS[0].plural;
+            (crds::GROUP, plural, format!("{plural}.{}", crds::GROUP))
+        }
+        ("", resource) => ("", resource, resource.to_owned()),
+        (group, resource) => (group, resource, format!("{resource}.{group}")),
+    }
+}
+
+/// Rights on one resource that are missing.
+struct Lacking {
+    resource: String,
+    rights: Vec<&'static str>,
+    /// Verbs of ours that don't work.
+    verbs: Vec<&'static str>,
+    /// Verbs of ours that do or show less.
+    less: Vec<&'static str>,
+}
+
+impl Lacking {
+    fn text(&self) -> String {
+        let mut parts = vec![];
+        if !self.verbs.is_empty() {
+            parts.push(format!("needed by {}", self.verbs.join(", ")));
+        }
+        if !self.less.is_empty() {
+            let verb = if self.less.len() == 1 { "does" } else { "do" };
+            parts.push(format!("{} {verb} less without", self.less.join(", ")));
+        }
+        format!(
+            "rights: you may not {} {}: {}",
+            self.rights.join(", "),
+            self.resource,
+            parts.join("; ")
+        )
+    }
+
+    /// The commands that grant it, for whoever may.
+    fn remedy(&self, namespace: &str) -> String {
+        let name = format!("kubectl-backup-{}", self.resource.replace(['.', '/'], "-"));
+        format!(
+            "kubectl -n {namespace} create role {name} --verb={} --resource={}; kubectl -n {namespace} create rolebinding {name} --role={name} --user=USER",
+            self.rights.join(","),
+            self.resource
+        )
+    }
+}
+
+/// One line a resource: which rights on it are missing, which verbs of ours need them, and what grants
+/// them.
 pub(crate) async fn rights(cluster: &Cluster, report: &mut Report) {
-    let mut lacking: Vec<String> = vec![];
-    let mut asked: Vec<(String, bool)> = vec![];
+    let mut lacking: Vec<Lacking> = vec![];
+    let mut asked: BTreeMap<(String, &str), bool> = BTreeMap::new();
     for need in NEEDS {
-        for right in need.rights {
+        let (group, resource, full) = full_resource(need);
+        for right in need.rights.iter().copied() {
             // What many may not do for good reasons is no finding.
-            if need.resource == "secrets" && *right == "get" {
+            if need.resource == "secrets" && right == "get" {
                 continue;
             }
-            let (group, resource) = if need.group == BACKUPS {
-                (crds::GROUP, KINDS[0].plural)
-            } else {
-                (need.group, need.resource)
-            };
-            let key = format!("{right} {resource}");
-            let known = asked
-                .iter()
-                .find(|(k, _)| *k == key)
-                .map(|(_, allowed)| *allowed);
-            let allowed = match known {
-                Some(allowed) => allowed,
+            let key = (full.clone(), right);
+            let allowed = match asked.get(&key) {
+                Some(allowed) => *allowed,
                 None => match cluster.may(right, group, resource).await {
                     Ok(allowed) => allowed,
                     Err(error) => return report.failed(State::Unknown, "rights", &error),
                 },
             };
-            asked.push((key.clone(), allowed));
-            if !allowed {
-                let optional = if need.optional {
-                    ", does less without"
-                } else {
-                    ""
-                };
-                lacking.push(format!("{} needs {key}{optional}", need.verb));
+            asked.insert(key, allowed);
+            if allowed {
+                continue;
+            }
+            let at = lacking.iter().position(|l| l.resource == full);
+            let at = at.unwrap_or_else(|| {
+                lacking.push(Lacking {
+                    resource: full.clone(),
+                    rights: vec![],
+                    verbs: vec![],
+                    less: vec![],
+                });
+                lacking.len() - 1
+            });
+            let of = &mut lacking[at];
+            let who = if need.optional {
+                &mut of.less
+            } else {
+                &mut of.verbs
+            };
+            for (list, word) in [(who, need.verb), (&mut of.rights, right)] {
+                if !list.contains(&word) {
+                    list.push(word);
+                }
             }
         }
     }
@@ -225,7 +288,7 @@ pub(crate) async fn rights(cluster: &Cluster, report: &mut Report) {
         );
     }
     for lack in lacking {
-        let remedy = "ask for the ClusterRole backup-view or backup-edit in this namespace";
-        report.add(State::Warning, format!("rights: {lack}"), Some(remedy));
+        let remedy = lack.remedy(&cluster.namespace);
+        report.add(State::Warning, lack.text(), Some(&remedy));
     }
 }

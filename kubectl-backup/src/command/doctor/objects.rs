@@ -3,10 +3,11 @@
 use crds::verdict::State;
 
 use crate::cli::Doctor;
-use crate::cluster::{Cluster, Object, Query, Reference};
+use crate::cluster::{Cluster, Object, Query};
 use crate::context::Context;
 use crate::error::Result;
 use crate::kind::{KINDS, Target};
+use crate::presence::{self, Reference};
 use crate::view::report::Report;
 use crate::view::verdict::{self, words};
 use crate::waiting::request::{ask, wait_for_answer};
@@ -57,7 +58,8 @@ pub(crate) async fn examine(
 ) -> Result<()> {
     for object in found {
         let short = object.kind.short_name(&object.name());
-        references(&short, &cluster.references(object, true).await, report);
+        let needed = presence::references(cluster, object, true).await;
+        references(&short, &needed, report);
         // What is missing has its own line.
         let verdict = verdict::of(object, None, &[], context.now());
         let remedy = format!("kubectl backup describe {short}");
@@ -73,25 +75,23 @@ pub(crate) async fn examine(
     crate::migration::foreign::examine(context, cluster, found, args.fix, report).await
 }
 
-/// What a run of the object needs is there. What a Secret holds is not read.
+/// What a run of the object needs is there. No value of a Secret is kept.
 fn references(short: &str, all: &[Reference], report: &mut Report) {
     for reference in all {
         let what = &reference.what;
-        match reference.there {
-            Some(true) => {}
-            Some(false) => report.add(
+        if let Some(fault) = &reference.fault {
+            report.add(
                 State::Critical,
-                format!("{short}: {what} does not exist"),
+                format!("{short}: {what} {fault}"),
                 Some(&reference.remedy),
-            ),
-            None => report.add(
+            );
+        }
+        if let Some(right) = reference.hidden {
+            report.add(
                 State::Unknown,
-                format!(
-                    "{short}: {what} can't be looked up (no permission to {})",
-                    reference.right
-                ),
+                format!("{short}: {what} can't be looked up (no permission to {right})"),
                 None,
-            ),
+            );
         }
     }
 }

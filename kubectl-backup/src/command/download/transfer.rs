@@ -9,11 +9,11 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _};
 
 use super::bar::{Bar, signed};
-use super::program::{Source, start};
 use crate::cli::Download;
 use crate::cluster::Object;
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
+use crate::store_pod::{Source, start};
 use crate::ui::Mark;
 use crate::view::duration::bytes;
 
@@ -51,10 +51,7 @@ pub(crate) async fn fetch(
     let (mut sink, mut got) = if stdout {
         (Sink::Stdout(&context.ui), Got::default())
     } else {
-        if path.exists() && !args.overwrite {
-            return Err(Error::usage(format!("{} exists already", path.display()))
-                .hint("choose another name with -O, or add --overwrite"));
-        }
+        vacant(args, &path)?;
         let (file, got) = resume(&part, &header)?;
         if got.length > 0 {
             context.ui.progress(
@@ -94,6 +91,18 @@ pub(crate) async fn fetch(
             ))
         }
     }
+}
+
+/// Refuses to write over a file without being told to.
+///
+/// # Errors
+/// The file exists.
+pub(super) fn vacant(args: &Download, path: &Path) -> Result<()> {
+    if path.exists() && !args.overwrite {
+        return Err(Error::usage(format!("{} exists already", path.display()))
+            .hint("choose another name with -O, or add --overwrite"));
+    }
+    Ok(())
 }
 
 /// The file asked for; a directory gets the artefact's own name.

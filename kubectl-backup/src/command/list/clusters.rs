@@ -30,7 +30,7 @@ pub(crate) async fn list(context: &Context, args: &List, kinds: &[&'static Kind]
             context: Some(name.clone()),
             ..context.connection.clone()
         };
-        let cluster = Cluster::connect(&connection, &context.env).await?;
+        let cluster = Cluster::connect(&connection, &context.env, context.log()).await?;
         let query = query(&cluster, args);
         let (mut rows, _) = gather(context, &cluster, kinds, &query).await?;
         narrowed(context, &cluster, args, kinds, &query, &mut rows).await?;

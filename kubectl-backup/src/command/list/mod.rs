@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::{ALL, KINDS, Kind, Target, UNSCHEDULED};
 use crate::select::none_found;
-use crate::view::list::{Row, Shape, rows, sort, table};
+use crate::view::list::{Row, Shape, rows, sort, sort_objects, table};
 use crate::view::{output, verdict};
 
 /// What the arguments name.
@@ -56,28 +56,72 @@ pub(crate) async fn run(context: &Context, args: &List) -> Result<()> {
             tables(context, &cluster, args, &wanted.kinds, &query).await
         }
         _ if args.watch => watch::objects(context, &cluster, args, &wanted.kinds, &query).await,
-        output => {
+        _ => {
             let (mut objects, hidden) = cluster.readable_objects(&wanted.kinds, &query).await?;
             context.left_out(&hidden);
             objects.retain(|object| asked_for(context, args, object));
-            let Output::Print(format) = output else {
-                let names: String = objects.iter().map(|o| o.full_name() + "\n").collect();
-                return context.ui.out(&names);
-            };
-            let items: Vec<Value> = objects
-                .iter()
-                .map(|o| o.to_value(args.show_managed_fields))
-                .collect();
-            if items.is_empty() && matches!(format, Format::Columns(_)) {
-                none_found(context, query.namespace.as_deref());
+            if let Some(by) = args.sort_by {
+                sort_objects(&mut objects, by, context.now());
             }
-            context.ui.out(&output::formatted(
-                &output::list(items),
-                format,
-                args.headers.no_headers,
-            )?)
+            let none = || none_found(context, query.namespace.as_deref());
+            print(context, args, &wanted, &objects, none)
         }
     }
+}
+
+/// Prints objects as `-o` asks, where it asks for no table: their names, or what they are. One that was named alone is
+/// printed as itself. Where columns have nothing to show, `none` says so.
+fn print(
+    context: &Context,
+    args: &List,
+    wanted: &Wanted,
+    found: &[Object],
+    none: impl FnOnce(),
+) -> Result<()> {
+    let Output::Print(format) = &args.output else {
+        let names: String = found.iter().map(|o| o.full_name() + "\n").collect();
+        return context.ui.out(&names);
+    };
+    let managed = args.show_managed_fields;
+    let mut items: Vec<Value> = found.iter().map(|o| o.to_value(managed)).collect();
+    if items.is_empty() && wanted.names.is_empty() && matches!(format, Format::Columns(_)) {
+        none();
+    }
+    let value = match wanted.names.len() {
+        1 => items.pop(),
+        _ => Some(output::list(items)),
+    };
+    let Some(value) = value else {
+        return Ok(());
+    };
+    let text = output::formatted(&value, format, args.headers.no_headers)?;
+    context.ui.out(&text)
+}
+
+/// The named objects that are there; of the others each is told, and what the first was is returned.
+async fn look_up(
+    context: &Context,
+    cluster: &Cluster,
+    args: &List,
+    wanted: &Wanted,
+) -> Result<(Vec<Object>, Option<Exit>)> {
+    if args.all_namespaces && !wanted.names.is_empty() {
+        return Err(Error::usage(
+            "a name can't be looked for in all namespaces; leave out -A",
+        ));
+    }
+    let (mut found, mut failed) = (vec![], None);
+    for target in &wanted.names {
+        match cluster.find(target).await {
+            Ok(object) => found.push(object),
+            Err(error) if args.ignore_not_found && error.kind == Exit::NotFound => {}
+            Err(error) => {
+                context.ui.error(&error);
+                failed.get_or_insert(error.kind);
+            }
+        }
+    }
+    Ok((found, failed))
 }
 
 /// Which objects of a cluster the flags mean.
@@ -140,30 +184,17 @@ fn wanted(words: &[String]) -> Result<Wanted> {
     Ok(Wanted { kinds, names })
 }
 
-fn no_name_everywhere() -> Error {
-    Error::usage("a name can't be looked for in all namespaces; leave out -A")
-}
-
 /// Named objects: each is looked for, and what was found is shown.
 async fn named(context: &Context, cluster: &Cluster, args: &List, wanted: &Wanted) -> Result<()> {
-    if args.all_namespaces {
-        return Err(no_name_everywhere());
-    }
     if args.watch {
         return Err(Error::usage(
             "-w watches lists; select one object with --field-selector metadata.name=NAME",
         ));
     }
-    let (mut found, mut failed) = (vec![], None);
-    for target in &wanted.names {
-        match cluster.find(target).await {
-            Ok(object) => found.push(object),
-            Err(error) if args.ignore_not_found && error.kind == Exit::NotFound => {}
-            Err(error) => {
-                context.ui.error(&error);
-                failed.get_or_insert(error.kind);
-            }
-        }
+    let (mut found, failed) = look_up(context, cluster, args, wanted).await?;
+    found.retain(|object| asked_for(context, args, object));
+    if let Some(by) = args.sort_by {
+        sort_objects(&mut found, by, context.now());
     }
     match &args.output {
         Output::Table | Output::Wide => {
@@ -183,26 +214,7 @@ async fn named(context: &Context, cluster: &Cluster, args: &List, wanted: &Wante
                 args.headers.no_headers,
             )?;
         }
-        Output::Name => {
-            let names: String = found.iter().map(|o| o.full_name() + "\n").collect();
-            context.ui.out(&names)?;
-        }
-        Output::Print(format) => {
-            let mut items: Vec<Value> = found
-                .iter()
-                .map(|o| o.to_value(args.show_managed_fields))
-                .collect();
-            let value = if wanted.names.len() == 1 {
-                items.pop()
-            } else {
-                Some(output::list(items))
-            };
-            if let Some(value) = value {
-                context
-                    .ui
-                    .out(&output::formatted(&value, format, args.headers.no_headers)?)?;
-            }
-        }
+        _ => print(context, args, wanted, &found, || {})?,
     }
     failed.map_or(Ok(()), |kind| Err(Error::silent(kind)))
 }

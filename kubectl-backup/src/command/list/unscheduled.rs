@@ -1,16 +1,13 @@
 //! `list` of Restores, Databases and Storages, which have no schedule.
 
-use serde_json::Value;
-
-use super::{Wanted, query};
-use crate::cli::{Format, List, Output, SortBy};
+use super::{Wanted, look_up, print, query};
+use crate::cli::{List, Output, SortBy};
 use crate::cluster::{Cluster, Object, Query};
 use crate::context::Context;
-use crate::error::{Error, Kind as Exit, Result};
+use crate::error::{Error, Result};
 use crate::kind::{KINDS, Kind, RESTORE};
 use crate::select;
 use crate::view::inventory::{ReferencedBy, Shape, phase, sort, table};
-use crate::view::output;
 
 /// Lists.
 ///
@@ -22,23 +19,11 @@ pub(super) async fn list(context: &Context, args: &List, wanted: &Wanted) -> Res
     refuse(args, &kinds)?;
     let cluster = context.cluster().await?;
     let query = query(&cluster, args);
-    let (mut found, mut failed) = (vec![], None);
+    let (mut found, failed) = look_up(context, &cluster, args, wanted).await?;
     if wanted.names.is_empty() {
         let (objects, hidden) = cluster.readable_objects(&kinds, &query).await?;
         context.left_out(&hidden);
         found = objects;
-    } else if args.all_namespaces {
-        return Err(super::no_name_everywhere());
-    }
-    for target in &wanted.names {
-        match cluster.find(target).await {
-            Ok(object) => found.push(object),
-            Err(error) if args.ignore_not_found && error.kind == Exit::NotFound => {}
-            Err(error) => {
-                context.ui.error(&error);
-                failed.get_or_insert(error.kind);
-            }
-        }
     }
     found.retain(|object| {
         let phase = phase(&object.restore_status());
@@ -47,7 +32,14 @@ pub(super) async fn list(context: &Context, args: &List, wanted: &Wanted) -> Res
     if let Some(by) = args.sort_by {
         sort(&mut found, by);
     }
-    show(context, &cluster, args, &kinds, &query, &found).await?;
+    match &args.output {
+        Output::Table | Output::Wide => {
+            tables(context, &cluster, args, &kinds, &query, &found).await?;
+        }
+        _ => print(context, args, wanted, &found, || {
+            none(context, &kinds, &query)
+        })?,
+    }
     failed.map_or(Ok(()), |kind| Err(Error::silent(kind)))
 }
 
@@ -93,37 +85,6 @@ fn refuse(args: &List, kinds: &[&'static Kind]) -> Result<()> {
 fn plurals(kinds: &[&'static Kind]) -> String {
     let names: Vec<&str> = kinds.iter().map(|kind| kind.plural).collect();
     names.join(", ")
-}
-
-async fn show(
-    context: &Context,
-    cluster: &Cluster,
-    args: &List,
-    kinds: &[&'static Kind],
-    query: &Query,
-    found: &[Object],
-) -> Result<()> {
-    let Output::Print(format) = &args.output else {
-        if args.output == Output::Name {
-            let names: String = found.iter().map(|o| o.full_name() + "\n").collect();
-            return context.ui.out(&names);
-        }
-        return tables(context, cluster, args, kinds, query, found).await;
-    };
-    let mut items: Vec<Value> = found
-        .iter()
-        .map(|o| o.to_value(args.show_managed_fields))
-        .collect();
-    if items.is_empty() && matches!(format, Format::Columns(_)) {
-        none(context, kinds, query);
-    }
-    let value = match items.len() {
-        1 if args.names.len() == 1 && args.names[0].contains('/') => items.pop(),
-        _ => Some(output::list(items)),
-    };
-    let value = value.unwrap_or_default();
-    let text = output::formatted(&value, format, args.headers.no_headers)?;
-    context.ui.out(&text)
 }
 
 async fn tables(

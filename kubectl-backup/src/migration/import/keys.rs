@@ -17,11 +17,10 @@ type Row = (&'static str, Field);
 /// A type of database or storage.
 pub(crate) struct Type {
     names: &'static [&'static str],
-    keys: &'static [Row],
-}
-
-const fn same(key: &'static str) -> Row {
-    (key, Field::Same)
+    /// Keys whose field has the same name.
+    same: &'static [&'static [&'static str]],
+    /// The others.
+    other: &'static [Row],
 }
 
 const fn lost(key: &'static str, why: &'static str) -> Row {
@@ -29,9 +28,17 @@ const fn lost(key: &'static str, why: &'static str) -> Row {
 }
 
 /// Read of every database.
-const DATABASE: [Row; 2] = [same("before_script"), same("after_script")];
+const DATABASE: [&str; 2] = ["before_script", "after_script"];
 /// Read of every storage.
-const STORAGE: [Row; 2] = [same("path"), same("keep")];
+const STORAGE: [&str; 2] = ["path", "keep"];
+/// Where a server is.
+const SERVER: &[&str] = &["host", "port"];
+/// And who logs in.
+const LOGIN: &[&str] = &["username", "password"];
+/// What is dumped of a server with databases.
+const DUMPED: &[&str] = &["database", "all_databases"];
+/// Which tables.
+const TABLES: &[&str] = &["tables", "exclude_tables"];
 
 const NOT_NEEDED: &str =
     "has no effect: a dump over the network is what the server holds at that moment";
@@ -42,110 +49,65 @@ pub(crate) const OLD_OPTIONS: &str = "is read by gobackup 1 alone, and there of 
 const DATABASES: &[Type] = &[
     Type {
         names: &["mysql"],
-        keys: &[
-            same("host"),
-            same("port"),
-            same("socket"),
-            same("database"),
-            same("username"),
-            same("password"),
-            same("tables"),
-            same("exclude_tables"),
-            same("all_databases"),
-            same("args"),
-        ],
+        same: &[SERVER, LOGIN, DUMPED, TABLES, &["socket", "args"]],
+        other: &[],
     },
     Type {
         names: &["mariadb"],
-        keys: &[
-            same("host"),
-            same("port"),
-            same("socket"),
-            same("database"),
-            same("username"),
-            same("password"),
-            same("all_databases"),
-            lost(
-                "args",
-                "are arguments of mariadb-backup, and the server is dumped by mariadb-dump: set spec.config.args of the Database where that needs any",
-            ),
-        ],
+        same: &[SERVER, LOGIN, DUMPED, &["socket"]],
+        other: &[lost(
+            "args",
+            "are arguments of mariadb-backup, and the server is dumped by mariadb-dump: set spec.config.args of the Database where that needs any",
+        )],
     },
     Type {
         names: &["postgresql"],
-        keys: &[
-            same("host"),
-            same("port"),
-            same("socket"),
-            same("database"),
-            same("username"),
-            same("password"),
-            same("tables"),
-            same("exclude_tables"),
-            same("all_databases"),
-            same("args"),
-            lost(
-                "compress",
-                "is not taken over: set spec.config.args of the Database to --compress with this value, and a format (-Fc)",
-            ),
-        ],
+        same: &[SERVER, LOGIN, DUMPED, TABLES, &["socket", "args"]],
+        other: &[lost(
+            "compress",
+            "is not taken over: set spec.config.args of the Database to --compress with this value, and a format (-Fc)",
+        )],
     },
     Type {
         names: &["mongodb"],
-        keys: &[
-            same("uri"),
-            same("host"),
-            same("port"),
-            same("database"),
-            same("username"),
-            same("password"),
-            same("oplog"),
-            ("authdb", Field::Named("auth_db")),
-            same("exclude_tables"),
-            same("exclude_tables_prefix"),
-            same("all_databases"),
-            same("args"),
+        same: &[
+            SERVER,
+            LOGIN,
+            DUMPED,
+            &[
+                "uri",
+                "oplog",
+                "exclude_tables",
+                "exclude_tables_prefix",
+                "args",
+            ],
         ],
+        other: &[("authdb", Field::Named("auth_db"))],
     },
     Type {
         names: &["redis"],
-        keys: &[
-            same("host"),
-            same("port"),
-            same("socket"),
-            same("password"),
-            same("mode"),
-            same("rdb_path"),
-            same("args"),
-            lost("invoke_save", NOT_NEEDED),
-        ],
+        same: &[SERVER, &["socket", "password", "mode", "rdb_path", "args"]],
+        other: &[lost("invoke_save", NOT_NEEDED)],
     },
     Type {
         names: &["mssql"],
-        keys: &[
-            same("host"),
-            same("port"),
-            same("database"),
-            same("username"),
-            same("password"),
-            same("trust_server_certificate"),
-            same("all_databases"),
-            same("args"),
-            lost(
-                "skip_databases",
-                "is not taken over, as mssql can't be dumped",
-            ),
-        ],
+        same: &[SERVER, LOGIN, DUMPED, &["trust_server_certificate", "args"]],
+        other: &[lost(
+            "skip_databases",
+            "is not taken over, as mssql can't be dumped",
+        )],
     },
     Type {
         names: &["influxdb2"],
-        keys: &[
-            same("host"),
-            same("token"),
-            same("bucket"),
-            same("org"),
-            same("skip_verify"),
-            same("all_databases"),
+        same: &[&[
+            "host",
+            "token",
+            "bucket",
+            "org",
+            "skip_verify",
+            "all_databases",
+        ]],
+        other: &[
             lost(
                 "bucket_id",
                 "is not taken over: name the bucket in spec.config.bucket of the Database",
@@ -162,87 +124,75 @@ const DATABASES: &[Type] = &[
     },
     Type {
         names: &["etcd"],
-        keys: &[same("endpoint"), same("endpoints"), same("args")],
+        same: &[&["endpoint", "endpoints", "args"]],
+        other: &[],
     },
 ];
 
 const STORAGES: &[Type] = &[
     Type {
         names: &["local"],
-        keys: &[],
+        same: &[],
+        other: &[],
     },
     Type {
         names: &["ftp"],
-        keys: &[
-            same("timeout"),
-            same("host"),
-            same("port"),
-            same("username"),
-            same("password"),
-            same("tls"),
-            same("explicit_tls"),
-            same("no_check_certificate"),
+        same: &[
+            SERVER,
+            LOGIN,
+            &["timeout", "tls", "explicit_tls", "no_check_certificate"],
         ],
+        other: &[],
     },
     Type {
         names: &["sftp", "scp"],
-        keys: &[
-            same("timeout"),
-            same("host"),
-            same("port"),
-            same("username"),
-            same("password"),
-            same("private_key"),
-            same("passphrase"),
-        ],
+        same: &[SERVER, LOGIN, &["timeout", "private_key", "passphrase"]],
+        other: &[],
     },
     Type {
         names: &["webdav"],
-        keys: &[same("root"), same("username"), same("password")],
+        same: &[LOGIN, &["root"]],
+        other: &[],
     },
     Type {
         names: &["gcs"],
-        keys: &[
-            same("timeout"),
-            same("bucket"),
-            same("credentials"),
-            lost(
-                "credentials_file",
-                "names a file of the old host: put its content into a Secret and name it in spec.config.credentials_ref of the Storage",
-            ),
-        ],
+        same: &[&["timeout", "bucket", "credentials"]],
+        other: &[lost(
+            "credentials_file",
+            "names a file of the old host: put its content into a Secret and name it in spec.config.credentials_ref of the Storage",
+        )],
     },
     Type {
         names: &["azure"],
-        keys: &[
-            same("timeout"),
-            same("account"),
-            ("bucket", Field::Named("account")),
-            same("container"),
-            same("tenant_id"),
-            same("client_id"),
-            same("client_secret"),
-        ],
+        same: &[&[
+            "timeout",
+            "account",
+            "container",
+            "tenant_id",
+            "client_id",
+            "client_secret",
+        ]],
+        other: &[("bucket", Field::Named("account"))],
     },
     Type {
         names: &[
             "s3", "oss", "r2", "spaces", "b2", "cos", "us3", "kodo", "bos", "minio", "obs", "tos",
             "upyun",
         ],
-        keys: &[
-            same("timeout"),
-            same("bucket"),
-            same("region"),
-            same("endpoint"),
-            same("access_key_id"),
-            same("secret_access_key"),
-            ("access_key_secret", Field::Named("secret_access_key")),
-            same("token"),
-            same("max_retries"),
-            same("storage_class"),
-            same("force_path_style"),
-            same("account_id"),
-        ],
+        same: &[&[
+            "timeout",
+            "bucket",
+            "region",
+            "endpoint",
+            "access_key_id",
+            "secret_access_key",
+            "token",
+            "max_retries",
+            "storage_class",
+            "force_path_style",
+            "account_id",
+        ]],
+        other: &[("access_key_secret", Field::Named("secret_access_key"))],
     },
 ];
 
@@ -256,9 +206,11 @@ pub(crate) fn storage(type_: &str) -> Option<Vec<Row>> {
     rows(STORAGES, type_, &STORAGE)
 }
 
-fn rows(types: &[Type], type_: &str, common: &[Row]) -> Option<Vec<Row>> {
+fn rows(types: &[Type], type_: &str, common: &[&'static str]) -> Option<Vec<Row>> {
     let found = types.iter().find(|t| t.names.contains(&type_))?;
-    Some(found.keys.iter().chain(common).copied().collect())
+    let same = found.same.iter().copied().flatten().chain(common);
+    let same = same.map(|key| (*key, Field::Same));
+    Some(same.chain(found.other.iter().copied()).collect())
 }
 
 /// What to do where a database type is not served.

@@ -1,5 +1,6 @@
 //! The notifiers of a model as `spec.notifications`: what each is reached by goes into a Secret.
 
+use crds::parts::{SecretKeyRef, WebhookHeader, WebhookMethod};
 use serde_json::{Map, Value, json};
 
 use super::Run;
@@ -48,9 +49,26 @@ impl Run<'_> {
                 notifier.lost("is told of nothing, as on_success and on_failure are false");
                 continue;
             }
-            let content = Map::from_iter([("url".to_owned(), url.into())]);
+            let mut content = Map::from_iter([("url".to_owned(), url.into())]);
+            let http = if ours == "Webhook" {
+                http(&notifier, &mut content)
+            } else {
+                Http::default()
+            };
             if let Some(secret) = self.secret(&format!("{name}-{key}-notifier"), content) {
-                all.push(json!({ "type": ours, "urlSecretKeyRef": { "name": secret, "key": "url" }, "events": events }));
+                let of = |key: &str| json!({ "name": secret, "key": key });
+                let mut receiver =
+                    json!({ "type": ours, "urlSecretKeyRef": of("url"), "events": events });
+                if let Some(method) = http.method {
+                    receiver["method"] = method.as_str().into();
+                }
+                if !http.headers.is_empty() {
+                    let each = http.headers.iter();
+                    receiver["headers"] = each
+                        .map(|(name, key)| json!({ "name": name, "valueSecretKeyRef": of(key) }))
+                        .collect();
+                }
+                all.push(receiver);
             }
         }
         if !all.is_empty() {
@@ -72,21 +90,52 @@ fn remedy(type_: &str) -> String {
     format!("notifiers of type {type_:?} have no counterpart: {what}")
 }
 
-/// The URL of a webhook, and what of it is sent otherwise.
+/// The URL of a webhook.
 fn webhook(notifier: &Entry<'_>) -> Option<String> {
-    if let Some(method) = notifier.get("method")
-        && method
-            .text()
-            .is_none_or(|text| !text.eq_ignore_ascii_case("POST"))
-    {
-        method.lost("is not taken over: a Webhook is sent by POST, so let the receiver take that, or put a relay before it");
-    }
-    if let Some(headers) = notifier.get("headers") {
-        headers
-            .lost("can't be sent: put what the receiver wants into the URL, or a relay before it");
-    }
     notifier.remark("gets JSON with other fields than title and message of gobackup: let the receiver read docs/runner.md");
     notifier.text_of("url")
+}
+
+/// How a webhook is asked, where it is not by POST without a header.
+#[derive(Default)]
+struct Http {
+    method: Option<WebhookMethod>,
+    /// Names, and the keys of their values in the receiver's Secret.
+    headers: Vec<(String, String)>,
+}
+
+/// Method and headers of a webhook. Whether a value is a secret is not known, so all go into the Secret.
+fn http(notifier: &Entry<'_>, content: &mut Map<String, Value>) -> Http {
+    let mut http = Http::default();
+    if let Some(method) = notifier.get("method") {
+        let text = method.text().unwrap_or_default();
+        let known = WebhookMethod::ALL;
+        match known.into_iter().find(|m| m.as_str().eq_ignore_ascii_case(&text)) {
+            Some(WebhookMethod::Post) => {}
+            Some(other) => http.method = Some(other),
+            None => method.lost("is not taken over: let the receiver take POST, PUT, PATCH, GET or DELETE, or put a relay before it"),
+        }
+    }
+    let headers = notifier.get("headers");
+    for (name, header) in headers.iter().flat_map(Entry::entries) {
+        let (value, key) = (header.text(), format!("header-{}", http.headers.len()));
+        let reference = Some(SecretKeyRef::default());
+        let fault = WebhookHeader {
+            name: name.clone(),
+            value: None,
+            value_secret_key_ref: reference,
+        }
+        .fault();
+        match (value, fault) {
+            (Some(value), None) => {
+                content.insert(key.clone(), value.into());
+                http.headers.push((name, key));
+            }
+            (_, Some(fault)) => header.lost(&format!("is not taken over: {fault}")),
+            (None, None) => header.lost("is not taken over: it is no text"),
+        }
+    }
+    http
 }
 
 /// The URL that says all of a mail.

@@ -58,6 +58,8 @@ pub(super) struct Scenario {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ending {
     pub(super) totals: Value,
+    /// Those of binary logs.
+    pub(super) pulls: Value,
     pub(super) runs: Vec<(String, String, String)>,
     pub(super) missed: Value,
     pub(super) requests: Vec<(String, String)>,
@@ -438,6 +440,7 @@ impl Try {
             .map(|((_, name), _)| name.clone());
         Ending {
             totals: status["totals"].clone(),
+            pulls: status["binlogs"]["totals"].clone(),
             runs,
             missed: status["missed"].clone(),
             requests: list("requests")

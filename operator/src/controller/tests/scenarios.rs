@@ -223,6 +223,11 @@ pub(super) fn all() -> Vec<Scenario> {
             vec![],
         ),
         scenario(
+            "binary logs",
+            json!({"schedule": "5 * * * *", "image": "backup-runner:test", "source": {"host": "db", "credentialsSecretRef": {"name": "db"}}, "destination": {"s3": {"bucket": "b"}}, "binlogs": {"interval": "4m"}}),
+            vec![],
+        ),
+        scenario(
             "claimed, then given up",
             json!({}),
             vec![
@@ -318,6 +323,17 @@ pub(super) fn expected(name: &str) -> fn(&Ending) {
             let verified =
                 |(what, count): (&String, &usize)| what.starts_with("Verify ") && *count == 1;
             assert!(e.created.iter().any(verified), "{:?}", e.created)
+        },
+        "binary logs" => |e| {
+            totals(e, 1, 1, 0, 0, 0, 0);
+            // From 10:04:30 to 10:36:30; each takes two minutes, so that the last is open at the end.
+            let all = json!({"due": 9, "succeeded": 8, "failed": 0, "skipped": 0, "missed": 0});
+            assert_eq!(e.pulls, all, "{e:?}");
+            let pulls = e
+                .created
+                .iter()
+                .filter(|(what, _)| what.starts_with("Binlogs "));
+            assert_eq!(pulls.map(|(_, n)| *n).collect::<Vec<_>>(), [1; 9], "{e:?}")
         },
         "history" => |e| {
             started(e, &SLOTS);

@@ -1,6 +1,7 @@
 //! Whatever a status holds, it fits, and what counts stays.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+use crds::binlogs::{BinlogStatus, BinlogTotals, Gap, MAX_GAPS, MAX_WINDOWS, OpenPull, Window};
 use crds::request::Action;
 use crds::run::{Artefact, MAX_ARTEFACTS, MAX_MESSAGE, RunResult, Trigger, Verification};
 use crds::status::{
@@ -83,6 +84,42 @@ fn condition(type_: &str, message: &str) -> Condition {
     }
 }
 
+/// The largest books of binary logs there are.
+fn books(message: &str) -> BinlogStatus {
+    let gap = Gap {
+        from: Some(time()),
+        to: Some(time()),
+        reason: "r".repeat(64),
+        message: clean(message, 256),
+    };
+    let window = Window {
+        from: time(),
+        until: time(),
+    };
+    let most = BinlogTotals {
+        due: i64::MAX,
+        succeeded: i64::MAX,
+        failed: i64::MAX,
+        skipped: i64::MAX,
+        missed: i64::MAX,
+    };
+    BinlogStatus {
+        totals: most,
+        open: Some(OpenPull {
+            slot: time(),
+            job: "j".repeat(63),
+        }),
+        last_result: Some(RunResult::Succeeded),
+        reason: "r".repeat(64),
+        message: message.to_owned(),
+        last_time: Some(time()),
+        consecutive_failures: i64::MAX,
+        windows: vec![window; MAX_WINDOWS],
+        gaps: vec![gap; MAX_GAPS],
+        ..BinlogStatus::beginning(86_400, parse_rfc3339("2025-01-15T10:10:00Z").unwrap())
+    }
+}
+
 prop_compose! {
     fn status()(
         results in prop::collection::vec(0_usize..3, 0..40),
@@ -92,6 +129,7 @@ prop_compose! {
         missed in 0..=MAX_MISSED,
         notices in 0..=MAX_NOTICES,
         accepted in any::<bool>(),
+        pulls in any::<bool>(),
         letter in prop::sample::select(vec!["m", "ä"]),
     ) -> ScheduleStatus {
         let message = letter.repeat(length);
@@ -114,7 +152,8 @@ prop_compose! {
             uid: Some("u".repeat(36)),
             ..ObjectReference::default()
         };
-        let types = ["Accepted", "Scheduled", "LastRunSucceeded", "Verified", "Ready"];
+        let all = ["Accepted", "Scheduled", "LastRunSucceeded", "Verified", "Ready", "BinlogsComplete"];
+        let types = &all[..if pulls { 6 } else { 5 }];
         ScheduleStatus {
             active: vec![reference; open.min(10)],
             active_count: i32::try_from(open).ok(),
@@ -130,6 +169,7 @@ prop_compose! {
                 notices
             ],
             overdue_notified_time: Some(time()),
+            binlogs: pulls.then(|| books(&message)),
             runs,
             ..ScheduleStatus::default()
         }
@@ -142,7 +182,7 @@ proptest! {
     fn every_status_fits_and_keeps_its_books_and_its_open_runs(status in status()) {
         let mut cut = status.clone();
         fit(&mut cut);
-        prop_assert!(bytes(&cut) <= MAX_BYTES, "{} bytes", bytes(&cut));
+        prop_assert!(bytes(&cut) <= most(&status), "{} bytes", bytes(&cut));
         prop_assert_eq!(cut.totals, status.totals);
         prop_assert_eq!(cut.active_count, status.active_count);
         let open = |status: &ScheduleStatus| -> Vec<_> {
@@ -151,6 +191,10 @@ proptest! {
         };
         prop_assert_eq!(open(&cut), open(&status));
         prop_assert_eq!(&cut.notices, &status.notices);
+        let pulls = |status: &ScheduleStatus| status.binlogs.as_ref().map(|b| {
+            (b.totals, b.open.clone(), b.windows.first().cloned(), b.gaps.first().map(|g| g.to.clone()))
+        });
+        prop_assert_eq!(pulls(&cut), pulls(&status));
         let newest = |status: &ScheduleStatus| status.requests.first().map(|r| r.id.clone());
         prop_assert_eq!(newest(&cut), newest(&status));
         let mut twice = cut.clone();

@@ -1,5 +1,6 @@
 //! No number and no time that an object can hold ends the engine.
 
+use crds::binlogs::{BinlogStatus, BinlogTotals, OpenPull, Window};
 use crds::parts::{Notification, NotificationEvent, NotificationType, SecretKeyRef};
 use crds::status::{MissedSlots, ObservedSchedule, Totals};
 use crds::time::to_k8s;
@@ -110,6 +111,32 @@ fn o1_no_number_in_a_spec_ends_the_engine() {
     }
 }
 
+/// Books of binary logs with these numbers and times.
+fn books(number: i64, at: DateTime<Utc>) -> BinlogStatus {
+    let slot = to_k8s(at);
+    BinlogStatus {
+        interval_seconds: number,
+        totals: BinlogTotals {
+            due: number,
+            succeeded: number,
+            failed: number,
+            skipped: number,
+            missed: number,
+        },
+        consecutive_failures: number,
+        last_time: Some(slot.clone()),
+        windows: vec![Window {
+            from: slot.clone(),
+            until: slot.clone(),
+        }],
+        open: (number % 2 == 0).then(|| OpenPull {
+            slot,
+            job: "shop-b1".into(),
+        }),
+        ..BinlogStatus::beginning(number, at)
+    }
+}
+
 #[test]
 fn o1_no_time_or_count_in_a_status_ends_the_engine() {
     let times = [
@@ -125,6 +152,7 @@ fn o1_no_time_or_count_in_a_status_ends_the_engine() {
                 let mut seen = observed(schedule, "2025-01-01T00:30:00Z");
                 seen.settings.notices = Wanted::of(&receivers(), false);
                 seen.settings.verify_every = Some(2);
+                seen.settings.binlog_interval = Some(300);
                 let mut run = Run::new("shop-1", Trigger::Schedule, RunResult::Succeeded);
                 (run.slot, run.start_time) = (at.clone(), at.clone());
                 run.completion_time.clone_from(&at);
@@ -162,6 +190,7 @@ fn o1_no_time_or_count_in_a_status_ends_the_engine() {
                         reason: "Outage".into(),
                     }],
                     runs: vec![run, open],
+                    binlogs: Some(books(number, t(text))),
                     ..seen.status.clone()
                 };
                 for key in [

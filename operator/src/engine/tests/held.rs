@@ -85,6 +85,27 @@ fn o7_a_schedule_of_seconds_against_a_quota_costs_what_its_backoff_says() {
 }
 
 #[test]
+fn o7_an_interval_under_a_minute_is_accepted_with_a_word() {
+    for (schedule, said) in [
+        ("@every 10s", "write @every 1m or longer"),
+        ("@every 59s", "starts a run every 59s"),
+        ("@every 1m", ""),
+        ("* * * * *", ""),
+    ] {
+        let mut world = World::new(schedule, "2025-01-01T00:30:00Z");
+        world.settle();
+        let accepted = crds::condition::get(&world.seen.status.conditions, "Accepted").unwrap();
+        assert_eq!(accepted.status, "True", "{schedule}");
+        assert!(
+            accepted.message.contains(said),
+            "{schedule}: {}",
+            accepted.message
+        );
+        assert_eq!(accepted.message.is_empty(), said.is_empty(), "{schedule}");
+    }
+}
+
+#[test]
 fn o7_an_edit_of_the_spec_is_tried_at_once() {
     let mut world = World::new("0 * * * *", "2025-01-01T00:30:00Z");
     world.refuse = Some(("Invalid", "spec.template: bad"));

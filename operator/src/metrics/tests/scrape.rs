@@ -65,6 +65,8 @@ fn status_becomes_figures() {
         "lastSuccessfulTime": "2025-01-05T02:01:30Z",
         "lastVerifiedTime": "2025-01-04T03:00:00Z",
         "nextScheduleTime": "2025-01-11T02:00:00Z",
+        "binlogs": {"intervalSeconds": 300, "anchor": "2025-01-05T00:00:00Z", "accountedUntil": "2025-01-10T11:55:00Z",
+            "windows": [{"from": "2025-01-05T02:00:00Z", "until": "2025-01-10T11:55:02Z"}]},
         "consecutiveFailures": 2,
         "totals": {"due": 17, "succeeded": 4, "failed": 5, "skipped": 1, "missed": 7, "manual": 3},
         "conditions": [{"type": "Verified", "status": "False", "reason": "Differs", "message": "",
@@ -96,6 +98,10 @@ fn status_becomes_figures() {
         (
             "mysqlbackup_next_run_timestamp_seconds",
             t("2025-01-11T02:00:00Z").timestamp(),
+        ),
+        (
+            "mysqlbackup_recoverable_timestamp_seconds",
+            t("2025-01-10T11:55:02Z").timestamp(),
         ),
         ("mysqlbackup_suspended", 1),
         (

@@ -17,7 +17,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::*;
 use crate::serving::DRAIN;
-use crate::webhook::certs::{Material, Pair, ServeError, make};
+use crate::webhook::certs::{Callers, Material, Pair, ServeError, make};
 
 struct Fixture {
     address: SocketAddr,
@@ -41,7 +41,7 @@ fn anybody() -> Rights {
     Rights::new(|_| Box::pin(async { Ok(true) }))
 }
 
-async fn fixture_with(rights: Rights, callers: Option<RootCertStore>) -> Fixture {
+async fn fixture_with(rights: Rights, callers: Option<Callers>) -> Fixture {
     let clock = Clock::system();
     let material = make(&["localhost".to_owned()], "", clock.now()).unwrap();
     let served = Served::default();
@@ -497,6 +497,18 @@ async fn o5_half_open_connections_keep_nobody_out() {
     drop((mute, slow, large));
 }
 
+/// True if a client with this certificate gets no answer.
+async fn refuses(fixture: &Fixture, own: Option<&Material>) -> bool {
+    // TLS 1.3 tells a client of its refusal with the first answer.
+    let Ok(mut stream) = fixture.connect_as(own).await else {
+        return true;
+    };
+    let head = format!("POST {VALIDATE} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+    let sent = stream.write_all(head.as_bytes()).await;
+    let mut chunk = [0; 16];
+    sent.is_err() || !matches!(stream.read(&mut chunk).await, Ok(n) if n > 0)
+}
+
 /// Without a certificate of the CA nobody gets as far as HTTP.
 #[tokio::test]
 async fn o5_callers_show_a_certificate_where_it_is_demanded() {
@@ -506,27 +518,33 @@ async fn o5_callers_show_a_certificate_where_it_is_demanded() {
         crate::webhook::certs::tests_client(&names, now)
     };
     let (caller, unknown) = (material(&["api"]), material(&["api"]));
-    let roots = crate::webhook::certs::callers(caller.ca.as_bytes()).unwrap();
-    let fixture = fixture_with(anybody(), Some(roots)).await;
+    let name = format!("webhook-callers-{}.crt", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    std::fs::write(&file, &caller.ca).unwrap();
+    let callers = Callers::open(&file).unwrap();
+    let fixture = fixture_with(anybody(), Some(callers.clone())).await;
     for own in [None, Some(&unknown)] {
-        // TLS 1.3 tells a client of its refusal with the first answer.
-        let refused = match fixture.connect_as(own).await {
-            Err(_) => true,
-            Ok(mut stream) => {
-                let head =
-                    format!("POST {VALIDATE} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
-                let sent = stream.write_all(head.as_bytes()).await;
-                let mut chunk = [0; 16];
-                sent.is_err() || !matches!(stream.read(&mut chunk).await, Ok(n) if n > 0)
-            }
-        };
-        assert!(refused, "{}", own.is_some());
+        assert!(refuses(&fixture, own).await, "{}", own.is_some());
     }
     let mut stream = fixture.connect_as(Some(&caller)).await.unwrap();
     assert_eq!(
         ask(&mut stream, VALIDATE, &review("0 3 * * *")).await.0,
         200
     );
+    // The CA is rotated: both for a while, then the new one alone. What is no CA changes nothing.
+    std::fs::write(&file, format!("{}{}", caller.ca, unknown.ca)).unwrap();
+    assert_eq!(callers.look(), Ok(true));
+    assert_eq!(callers.look(), Ok(false));
+    for own in [&caller, &unknown] {
+        assert!(!refuses(&fixture, Some(own)).await);
+    }
+    std::fs::write(&file, &unknown.ca).unwrap();
+    assert_eq!(callers.look(), Ok(true));
+    std::fs::write(&file, "half").unwrap();
+    assert!(callers.look().is_err());
+    assert!(refuses(&fixture, Some(&caller)).await);
+    assert!(!refuses(&fixture, Some(&unknown)).await);
+    std::fs::remove_file(&file).unwrap();
     assert!(crate::webhook::certs::callers(b"").is_err());
     assert!(
         crate::webhook::certs::callers(

@@ -91,6 +91,7 @@ impl<'a> Item<'a> {
                 .as_ref()
                 .map(|holds| holds.options.clone())
                 .unwrap_or_default(),
+            native: self.record.holds.as_ref().is_some_and(|h| h.native),
         }
     }
 

@@ -38,6 +38,11 @@ use choice::Server;
 pub(crate) fn run(context: &Context, backup: &BackupSettings) -> Result<(), Failure> {
     let options = context.settings.restore()?;
     // Before anything is read: wrong settings are told at once.
+    if options.replay.is_some() {
+        return Err(Failure::settings(
+            "options.restore.replay: binary logs are kept of a MysqlBackup; an archive is restored as it is",
+        ));
+    }
     let target = match &options.directory {
         Some(directory) => Target::Directory(directory),
         None => Target::Server(context.settings.source()?),

@@ -10,20 +10,21 @@ use crate::settings::Source;
 
 /// A server that was spoken to.
 pub struct Connection {
-    clients: Clients,
+    /// Those that are here; who needs one is told why there is none.
+    clients: Result<Clients, Failure>,
     memory: PathBuf,
     tls: bool,
     /// What the server said.
     pub server: Server,
 }
 
-/// Finds the clients and asks the server.
+/// Finds the clients and asks the server. An image without a client is no failure yet: the native engine needs none.
 ///
 /// # Errors
-/// There is no client, or the server refuses.
+/// The server refuses.
 pub fn connect(context: &Context, source: &Source) -> Result<Connection, Failure> {
     context.reporter.phase("Connecting");
-    let clients = Clients::find(&context.settings)?;
+    let clients = Clients::find(&context.settings);
     let memory = crate::memory::directory(&context.settings.memory)?;
     let (server, tls) = source::observe(source, context)?;
     let connection = Connection {
@@ -32,11 +33,10 @@ pub fn connect(context: &Context, source: &Source) -> Result<Connection, Failure
         tls,
         server,
     };
-    if let Ok(client) = connection.dump() {
-        let version = connection.server.variable("version");
-        let text = format!("{version}, client {}", client.version);
-        context.reporter.update(|r| r.server = text);
-    }
+    let version = connection.server.variable("version");
+    context
+        .reporter
+        .update(|r| version.clone_into(&mut r.server));
     Ok(connection)
 }
 
@@ -46,7 +46,8 @@ impl Connection {
     /// # Errors
     /// There is none.
     pub fn dump(&self) -> Result<&Client, Failure> {
-        self.clients.dump(Some(self.server.flavour()))
+        let clients = self.clients.as_ref().map_err(Clone::clone)?;
+        clients.dump(Some(self.server.flavour()))
     }
 
     /// The SQL client that fits the server.
@@ -54,7 +55,8 @@ impl Connection {
     /// # Errors
     /// There is none.
     pub fn sql(&self, context: &Context) -> Result<&Client, Failure> {
-        let found = self.clients.sql(Some(self.server.flavour()));
+        let clients = self.clients.as_ref().map_err(Clone::clone)?;
+        let found = clients.sql(Some(self.server.flavour()));
         found.ok_or_else(|| source::missing(&context.settings, "SQL client", "mariadb or mysql"))
     }
 

@@ -7,6 +7,7 @@ use crate::database::restore::{Job, StoredDump};
 use crate::failure::Failure;
 use crate::settings::Source;
 use crds::report::{Reason, exit};
+use load::{Shape, Survey};
 
 /// A dump on its first way through.
 struct Seen<'a> {
@@ -14,6 +15,7 @@ struct Seen<'a> {
     wish: Rewrite,
     script: Script,
     reader: DumpReader,
+    survey: Survey,
 }
 
 /// Restores.
@@ -35,12 +37,14 @@ pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
         let wish = Rewrite {
             rename: to.map(|to| (dump.schema.clone(), to.to_owned())),
             definers: definers.clone(),
+            only: None,
         };
         seen.push(Seen {
             dump,
             script: Script::new(wish.clone()),
             wish,
             reader: DumpReader::default(),
+            survey: Survey::default(),
         });
     }
     let mut out = vec![];
@@ -49,15 +53,19 @@ pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
             seen.reader.feed(chunk);
             out.clear();
             seen.script.feed(chunk, &mut out);
+            seen.survey.feed(&out);
         }
     })?;
     let mut plans: Vec<(Plan<'_>, Summary)> = vec![];
     for mut seen in seen {
         out.clear();
         seen.script.finish(&mut out);
+        seen.survey.feed(&out);
         let summary = seen.reader.finish();
         let found = seen.script.found();
-        plans.push(plan(job, seen.dump, seen.wish, (summary, found))?);
+        let (mut plan, summary) = plan(job, seen.dump, seen.wish, (summary, found))?;
+        plan.shape = seen.survey.finish();
+        plans.push((plan, summary));
     }
     let target = Target::connect(job.context, target)?;
     for (plan, _) in &plans {
@@ -85,11 +93,18 @@ pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
         return Ok(());
     }
     job.context.reporter.phase("Restoring");
-    job.walk(&mut |i, _, dump| match plans.get(i) {
-        Some((plan, _)) => target.load(plan, dump).map_err(|e| job.failed(i, e)),
-        None => Ok(()),
+    let mut how = String::new();
+    job.walk(&mut |i, dump, read| {
+        if let Some((plan, _)) = plans.get(i) {
+            let said = target.load(plan, read).map_err(|e| job.failed(i, e))?;
+            if !said.is_empty() && plans.len() > 1 {
+                how.push_str(&format!("; {}", dump.name()));
+            }
+            how.push_str(&said);
+        }
+        Ok(())
     })?;
-    job.done(&what);
+    job.done(&format!("{what}{how}"));
     Ok(())
 }
 
@@ -139,7 +154,11 @@ fn plan<'a>(
         bare,
         server: &dump.server,
         arguments: dump.arguments.clone(),
+        native: dump.native,
+        without: vec![],
         sha256: &dump.sha256,
+        shape: Ok(Shape::default()),
+        verify: job.options.verify,
     };
     Ok((plan, summary))
 }

@@ -4,6 +4,7 @@ use crate::database::contents::Contents;
 use crate::database::mysql::dump_reader::{DumpReader, Summary};
 use crate::database::mysql::load;
 use crate::database::mysql::scratch::{self, Scratch};
+use crate::database::mysql::scratch_sessions::Dumped;
 use crate::database::mysql::source::{Clients, Flavour};
 use crate::database::restore_check::{RestoreCheck, VOLUME, find};
 use crate::failure::Failure;
@@ -62,19 +63,6 @@ pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
     let here = scratch.version(context, sql)?;
     let source = &summary.server_version;
     let databases = &summary.databases;
-    let loaded = scratch.load(context, sql, &args, || check.dump.open())?;
-    if !loaded.ended.good() {
-        let said = scratch::said(&loaded.ended);
-        let own = if bare {
-            vec![name.to_owned()]
-        } else {
-            databases.clone()
-        };
-        return Err(match scratch::unable(source, &here, &said, &own) {
-            Some(why) => check.unproven(&format!("{why}: the client said: {said}"), &remedy()),
-            None => check.bad(&format!("the client said: {said}")),
-        });
-    }
     let options = check
         .dump
         .holds
@@ -82,15 +70,53 @@ pub(crate) fn run(check: &RestoreCheck<'_>) -> Result<String, Failure> {
         .map(|h| h.options.clone())
         .filter(|o| !o.is_empty())
         .unwrap_or_else(|| by_gobackup(check, name, bare));
-    let periods = scratch.periods(context, sql, &options)?;
-    let restored = scratch.dump(context, clients.dump(flavour)?, &options)?;
-    let counted = |summary: &Summary| Contents {
-        tables: scratch::counted(&summary.tables, &periods),
+    let native = check.dump.holds.as_ref().is_some_and(|h| h.native);
+    let counted = |summary: &Summary, periods: &[(String, String)]| Contents {
+        tables: scratch::counted(&summary.tables, periods),
         ..summary.contents(vec![])
     };
-    let found = check.equal(&counted(&summary), &counted(&restored));
-    match (found, scratch::unable(source, &here, "", databases)) {
-        (Ok(text), _) => Ok(format!("{text}{}", scratch::by_number(&periods))),
+    let compared = || -> Result<String, Failure> {
+        let (periods, restored) = if native {
+            (vec![], scratch.sums(context, bare.then_some(name))?)
+        } else {
+            let periods = scratch.periods(context, sql, &options)?;
+            let client = clients.dump(flavour)?;
+            (periods, scratch.dump(context, client, &options)?)
+        };
+        let text = check.equal(&counted(&summary, &periods), &counted(&restored, &periods))?;
+        Ok(format!("{text}{}", scratch::by_number(&periods)))
+    };
+    let open = || check.dump.open();
+    let dump = Dumped::Text(bare.then_some(name), &open);
+    let by_sessions = scratch.load_by_sessions(context, sql, &dump);
+    context.check()?;
+    match by_sessions.and_then(|()| compared().map_err(|e| e.message)) {
+        Ok(text) => return Ok(text),
+        Err(why) => {
+            context.check()?;
+            tracing::info!(event = "load", by = "client", why);
+        }
+    }
+    let own = if bare {
+        vec![name.to_owned()]
+    } else {
+        databases.clone()
+    };
+    scratch.forget(context, sql, &own)?;
+    if bare {
+        let create = format!("CREATE DATABASE {};\n", dump::sql::name(name));
+        scratch.ask(context, sql, &create)?;
+    }
+    let loaded = scratch.load(context, sql, &args, &[], || check.dump.open())?;
+    if !loaded.ended.good() {
+        let said = scratch::said(&loaded.ended);
+        return Err(match scratch::unable(source, &here, &said, &own) {
+            Some(why) => check.unproven(&format!("{why}: the client said: {said}"), &remedy()),
+            None => check.bad(&format!("the client said: {said}")),
+        });
+    }
+    match (compared(), scratch::unable(source, &here, "", databases)) {
+        (Ok(text), _) => Ok(text),
         (Err(e), Some(why)) => Err(check.unproven(&format!("{why}, and {}", e.message), &remedy())),
         (Err(e), None) => Err(e),
     }

@@ -1,8 +1,10 @@
 //! A scratch MariaDB without network, to restore dumps of MySQL and MariaDB into. What it refuses or
 //! has otherwise proves nothing where it is older than the source or of another flavour.
 
+use crds::parts::TlsMode;
 use crds::report::Reason;
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,10 +14,13 @@ use crate::context::Context;
 use crate::database::contents::Table;
 use crate::database::mysql::dump_reader::Summary;
 use crate::database::mysql::load::{self, Loaded};
+use crate::database::mysql::native;
 use crate::database::mysql::source::{self, Client};
+use crate::database::mysql::sql::{Rewrite, Script};
 use crate::database::scratch::{Area, Home, Server, last};
 use crate::failure::Failure;
 use crate::process::Ended;
+use crate::settings::{Databases, Source};
 
 /// The last error of a client that did not end well.
 pub(crate) fn said(ended: &Ended) -> String {
@@ -129,12 +134,17 @@ pub(crate) fn by_number(periods: &[(String, String)]) -> String {
 }
 
 /// So many users are made one after the other, by what the server says.
-const DEFINERS: usize = 50;
+pub(super) const DEFINERS: usize = 50;
 
-/// `The user specified as a definer ('app'@'%') does not exist`: the user, as SQL.
+/// The user of [`definer_in`], where the client did not end well.
 fn missing_definer(ended: &Ended) -> Option<String> {
     let said = said(ended);
     source::number(&said).filter(|n| *n == 1449)?;
+    definer_in(&said)
+}
+
+/// `The user specified as a definer ('app'@'%') does not exist`: the user, as SQL.
+pub(super) fn definer_in(said: &str) -> Option<String> {
     let (_, rest) = said.split_once("definer (")?;
     let (user, _) = rest.rsplit_once(") does not exist")?;
     let (name, host) = user
@@ -199,7 +209,7 @@ impl Scratch {
         })
     }
 
-    fn ask(
+    pub(super) fn ask(
         &self,
         context: &Context,
         client: &Client,
@@ -239,7 +249,7 @@ impl Scratch {
         Ok(pairs.map(|(d, t)| (d.to_owned(), t.to_owned())).collect())
     }
 
-    /// Loads a dump. Users that it names as definers and that are not here are made: views on views
+    /// Loads a dump but for the ranges `without`. Users that it names as definers and that are not here are made: views on views
     /// need them. Each time one is missing, the dump is opened and loaded anew.
     ///
     /// # Errors
@@ -249,10 +259,12 @@ impl Scratch {
         context: &Context,
         client: &Client,
         args: &[String],
+        without: &[Range<u64>],
         open: impl Fn() -> Result<Box<dyn Read + Send>, Failure>,
     ) -> Result<Loaded, Failure> {
+        let script = || Some(Script::new(Rewrite::default()).without(without));
         for _ in 0..DEFINERS {
-            let loaded = load::load(context, client, args, open()?, None)?;
+            let loaded = load::load(context, client, args, open()?, script())?;
             context.check()?;
             let Some(user) = missing_definer(&loaded.ended) else {
                 return Ok(loaded);
@@ -263,7 +275,44 @@ impl Scratch {
                 return Ok(loaded);
             }
         }
-        load::load(context, client, args, open()?, None)
+        load::load(context, client, args, open()?, script())
+    }
+
+    /// How it is reached.
+    pub(super) fn source(&self, databases: Databases) -> Source {
+        Source {
+            host: String::new(),
+            port: 0,
+            socket: Some(self.socket().display().to_string()),
+            username: "root".to_owned(),
+            password: String::new().into(),
+            databases,
+            exclude_tables: vec![],
+            tls: TlsMode::Disabled,
+            ca_file: None,
+            extra_args: vec![],
+            engine: None,
+            accounts: false,
+            asked_sessions: Some(1),
+        }
+    }
+
+    /// What it holds, read as the native engine reads it. With `bare` one database, named by nothing.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub(crate) fn sums(&self, context: &Context, bare: Option<&str>) -> Result<Summary, Failure> {
+        let source = self.source(bare.map_or(Databases::All, |name| {
+            Databases::Listed(vec![name.to_owned()])
+        }));
+        let mut options = native::options(&source);
+        options.bare = bare.is_some();
+        let summary = native::sums(context, &source, options);
+        summary.map_err(|e| Failure {
+            reason: Reason::ScratchFailed,
+            message: format!("the restored data can't be read again: {}", e.message),
+            ..e
+        })
     }
 
     /// Dumps it as the dump with these arguments was made, but for options that need a binlog.

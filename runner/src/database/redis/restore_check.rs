@@ -91,6 +91,9 @@ fn refused(check: &RestoreCheck<'_>, said: &str) -> Failure {
             "set spec.job.clientImage to an image with the server of that version and its modules, or spec.job.verify.mode Checksum",
         );
     }
+    // What it advises of the machine is no reason, and longer than one.
+    let lines = said.split(" / ").filter(|line| !line.contains("WARNING"));
+    let said = lines.collect::<Vec<_>>().join(" / ");
     check.bad(&format!("the server ended and said: {said}"))
 }
 

@@ -1,7 +1,11 @@
 //! The first reading of an artefact: what was stored is compared, and what the dump would do is seen.
 
+use crds::parts::Engine;
 use crds::report::Reason;
+use load::{Shape, Survey};
 use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::context::Context;
@@ -14,26 +18,37 @@ use crate::stream::checksum::{self, BUFFER, Meter, Stored};
 
 /// The stored bytes on their way, measured.
 #[derive(Clone)]
-struct Measured(Arc<Mutex<State>>);
+pub(super) struct Measured(Arc<Mutex<State>>);
 
 struct State {
     inner: Box<dyn Read + Send>,
     meter: Meter,
     /// The store could not be read on.
     broken: Option<io::Error>,
+    /// Counts what comes, for more than one reading.
+    count: Arc<AtomicU64>,
 }
 
 impl Measured {
-    fn new(inner: Box<dyn Read + Send>) -> Self {
+    pub(super) fn new(inner: Box<dyn Read + Send>) -> Self {
+        Self::counted(inner, Arc::default())
+    }
+
+    /// The same, which counts what comes.
+    pub(super) fn counted(inner: Box<dyn Read + Send>, count: Arc<AtomicU64>) -> Self {
         Self(Arc::new(Mutex::new(State {
             inner,
             meter: Meter::default(),
             broken: None,
+            count,
         })))
     }
 
     /// Reads to the end and compares.
-    fn compare(&self, manifest: &Manifest) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// They are not the bytes that were stored, or can't be read.
+    pub(super) fn compare(&self, manifest: &Manifest) -> Result<(), Failure> {
         let rest = io::copy(&mut self.clone(), &mut io::sink());
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let meter = std::mem::take(&mut state.meter);
@@ -60,10 +75,14 @@ impl Read for Measured {
                 return Err(io::Error::other("the store could not be read on"));
             }
         };
+        state.count.fetch_add(n as u64, Ordering::Relaxed);
         state.meter.read(&buffer[..n])?;
         Ok(n)
     }
 }
+
+/// What a dump holds, and how several sessions can load it, or why the client has to.
+type Seen = (Found, Result<Shape, &'static str>);
 
 /// Reads the artefact once: its stored bytes are those of the manifest, and its dump holds this.
 ///
@@ -73,10 +92,15 @@ pub(super) fn look(
     context: &Context,
     store: &dyn Store,
     manifest: &Manifest,
-    wish: &Rewrite,
-) -> Result<Found, Failure> {
+    (wish, without): (&Rewrite, &[Range<u64>]),
+) -> Result<Seen, Failure> {
     let measured = Measured::new(artefacts::stored(store, manifest)?);
-    let read = read(context, manifest, Box::new(measured.clone()), wish);
+    let read = read(
+        context,
+        manifest,
+        Box::new(measured.clone()),
+        (wish, without),
+    );
     if let Err(e) = &read
         && context.check().is_err()
     {
@@ -91,10 +115,13 @@ fn read(
     context: &Context,
     manifest: &Manifest,
     stored: Box<dyn Read + Send>,
-    wish: &Rewrite,
-) -> Result<Found, Failure> {
+    (wish, without): (&Rewrite, &[Range<u64>]),
+) -> Result<Seen, Failure> {
+    // What is loaded by its frames is not loaded by its text.
+    let plain = manifest.engine != Some(Engine::Native);
     let mut dump = artefacts::opened(context, manifest, stored)?;
-    let mut script = Script::new(wish.clone());
+    let mut script = Script::new(wish.clone()).without(without);
+    let mut survey = Survey::default();
     let (mut buffer, mut out) = (vec![0; BUFFER], vec![]);
     loop {
         context.check()?;
@@ -114,10 +141,19 @@ fn read(
         };
         out.clear();
         script.feed(&buffer[..n], &mut out);
+        if plain {
+            survey.feed(&out);
+        }
     }
     out.clear();
     script.finish(&mut out);
+    survey.feed(&out);
+    let shape = survey.finish().and_then(|shape| match plain {
+        true => Ok(shape),
+        false => Err("is to be loaded by its frames, which this server or user does not allow"),
+    });
     script
         .found()
+        .map(|found| (found, shape))
         .map_err(|what| Failure::new(Reason::Damaged, format!("{} holds {what}", manifest.key)))
 }

@@ -2,26 +2,39 @@
 //!
 //! - `object`: whose artefact it is; `destination`: where it is; `identityFile`: what opens it.
 //! - `source`: the server to restore into, with `usernameFile` and `passwordFile`.
-//! - `options.restore`: `{key | run | at, database, definers, definer, overwrite, dryRun}`. Without
+//! - `options.restore`: `{key | run | at, database, definers, definer, overwrite, accounts, tables, databases,
+//!   excludeTables, withoutForeignKeys, replay, verify, dryRun}`. Without
 //!   key, run or at the newest artefact is meant; `database` is another name for the dump's one
-//!   database; `definers` says what becomes of the definers of views, triggers, routines and events.
+//!   database; `definers` says what becomes of the definers of views, triggers, routines and events; users,
+//!   roles and grants of the dump are made with `accounts` alone; `tables` (`database.table`), `databases` and
+//!   `excludeTables` choose a part, of which alone the ranges are read ([`part`]); `replay: {at | gtid | beforeGtid | latest}`
+//!   replays what the binary logs hold behind the dump, and takes the newest dump that leads there.
 //!
 //! The artefact is read twice. First its stored bytes are compared with the manifest, and what the
 //! dump would do is seen: what it may not do is told before the first statement is sent. Then it is
 //! loaded. A database that holds tables, and the server the dump came from, need `overwrite`.
 
 mod look;
+mod part;
 
+use crds::parts::{Compression, Engine};
 use crds::report::Reason;
 use crds::run::Artefact;
+use load::Sequential;
 
 use crate::context::Context;
+use crate::database::mysql::native;
 use crate::database::mysql::sql::Rewrite;
+use crate::database::mysql::target::frames::Framed;
+use crate::database::mysql::target::replay::half_replayed;
 use crate::database::mysql::target::{DefinersChoice, Plan, Target};
 use crate::failure::Failure;
 use crate::mysql_backup::artefacts;
 use crate::mysql_backup::manifest::Manifest;
+use crate::mysql_backup::replay;
 use crate::mysql_backup::stored::StoredDumps;
+
+use look::Measured;
 
 /// Restores.
 ///
@@ -32,21 +45,43 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     let source = context.settings.source()?;
     let definers = DefinersChoice {
         choice: options.definers,
-        definer: options.definer,
+        definer: options.definer.clone(),
     };
     let definers = definers.parse()?;
     let place = StoredDumps::open(context)?;
     let store = &place.store;
     context.reporter.phase("ReadingBack");
-    let manifest = place.choose(&options.choice)?;
+    let replay = replay::prove(context, &place, &options)?;
+    let manifest = match &replay {
+        Some(replay) => replay.manifest.clone(),
+        None => place.choose(&options.choice)?,
+    };
     show(context, &manifest);
-    let names = names(&manifest, options.database.as_deref())?;
+    if let Some(chosen) = part::chosen(&options, &manifest)? {
+        return part::run(
+            context,
+            &place,
+            &manifest,
+            (&options, definers),
+            (&chosen, source),
+        );
+    }
+    let names = names_of(&manifest, &manifest.databases, options.database.as_deref())?;
     let rename = match (&manifest.databases[..], &options.database) {
         ([from], Some(to)) if from != to => Some((from.clone(), to.clone())),
         _ => None,
     };
-    let wish = Rewrite { rename, definers };
-    let found = look::look(context, store.as_ref(), &manifest, &wish)?;
+    let wish = Rewrite {
+        rename,
+        definers,
+        only: None,
+    };
+    let without = if options.accounts {
+        vec![]
+    } else {
+        manifest.accounts()?
+    };
+    let (found, shape) = look::look(context, store.as_ref(), &manifest, (&wish, &without))?;
     let target = Target::connect(context, source)?;
     let plan = Plan {
         what: manifest.key.clone(),
@@ -56,12 +91,34 @@ pub fn run(context: &Context) -> Result<(), Failure> {
         bare: false,
         server: &manifest.server_identity,
         arguments: manifest.arguments.clone(),
+        native: manifest.engine == Some(Engine::Native),
+        without: without.clone(),
         sha256: &manifest.raw_sha256,
+        shape,
+        verify: options.verify,
     };
-    if !options.overwrite {
-        target.free(&plan)?;
+    let frames = match manifest.frames()? {
+        Some(frames) if plan.native && target.takes_sessions(&plan) => Some(frames),
+        _ => None,
+    };
+    // A restore that goes on finds its own tables.
+    if !options.overwrite && (frames.is_none() || options.dry_run) {
+        target.free(&plan).map_err(|e| match e.reason {
+            Reason::TargetNotEmpty if !options.dry_run => Failure {
+                message: format!(
+                    "{}; where a pod of this Restore was cut before, that is what it left, and this dump can't be gone on with",
+                    e.message
+                ),
+                ..e
+            },
+            _ => e,
+        })?;
     }
     target.ready(&plan)?;
+    let decoder = replay.as_ref().map(|r| target.ready_to_replay(r.logs));
+    let decoder = decoder.transpose()?;
+    let then = replay.as_ref().map(|r| format!("; then {}", r.words()));
+    let then = then.unwrap_or_default();
     let rows: u64 = manifest.tables.iter().map(|t| t.rows).sum();
     let what = format!(
         "{} tables with {rows} rows of {} into {} at {}",
@@ -73,19 +130,58 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     if options.dry_run {
         context.reporter.update(|r| {
             Reason::WouldRestore.as_str().clone_into(&mut r.reason);
-            r.message = format!("would restore {what}");
+            r.message = format!("would restore {what}{then}");
         });
         return Ok(());
     }
     context.reporter.phase("Restoring");
     context.reporter.expect(manifest.raw_bytes);
-    let mut dump = artefacts::open(context, store.as_ref(), &manifest)?;
-    target.load(&plan, &mut dump)?;
+    let how;
+    if let Some(frames) = frames {
+        let stored = Measured::new(artefacts::stored(store.as_ref(), &manifest)?);
+        let dump = artefacts::decrypted(context, &manifest, Box::new(stored.clone()))?;
+        let framed = Framed {
+            frames: &frames,
+            compress: native::compress(Compression {
+                type_: manifest.compression,
+                level: None,
+            }),
+            wanted: &|_| true,
+            source: &mut Sequential::new(dump),
+            accounts: options.accounts,
+            tables: &manifest.tables,
+            whose: whose(context, &manifest),
+            overwrite: options.overwrite,
+        };
+        how = target.load_frames(&plan, framed)?;
+        stored.compare(&manifest)?;
+    } else {
+        let mut dump = artefacts::open(context, store.as_ref(), &manifest)?;
+        how = target.load(&plan, &mut dump)?;
+    }
+    if let (Some(replay), Some(decoder)) = (&replay, &decoder) {
+        context.reporter.phase("Replaying");
+        context
+            .reporter
+            .leaves(&half_replayed(&plan.names, &target.place()));
+        target.replay(decoder, &replay.files(context, &place), &plan.names)?;
+        context.reporter.update(|r| r.position = replay.position());
+    }
     context.reporter.update(|r| {
         Reason::Restored.as_str().clone_into(&mut r.reason);
-        r.message = format!("restored {what}");
+        r.message = format!("restored {what}{how}{then}");
     });
     Ok(())
+}
+
+/// What tells this restore from every other: who finds it in the target goes on with it. A database keeps 255 characters of it.
+fn whose(context: &Context, manifest: &Manifest) -> String {
+    let run = &context.settings.identity.run;
+    let (sha256, key) = (&manifest.stored_sha256, &manifest.key);
+    format!("{run} of the artefact with SHA-256 {sha256}: {key}")
+        .chars()
+        .take(255)
+        .collect()
 }
 
 fn show(context: &Context, manifest: &Manifest) {
@@ -104,17 +200,21 @@ fn show(context: &Context, manifest: &Manifest) {
     });
 }
 
-/// The databases the dump will make.
-fn names(manifest: &Manifest, database: Option<&str>) -> Result<Vec<String>, Failure> {
+/// The names that the databases will get, of those of which something is restored.
+fn names_of(
+    manifest: &Manifest,
+    databases: &[String],
+    database: Option<&str>,
+) -> Result<Vec<String>, Failure> {
     match database {
-        None => Ok(manifest.databases.clone()),
+        None => Ok(databases.to_vec()),
         Some("") => Err(Failure::settings("options.restore.database is empty")),
-        Some(name) if manifest.databases.len() == 1 => Ok(vec![name.to_owned()]),
+        Some(name) if databases.len() == 1 => Ok(vec![name.to_owned()]),
         Some(_) => Err(Failure::settings(format!(
-            "{} holds {} databases ({}): only a dump of one database can be restored under another name",
+            "what is to be restored of {} is of {} databases ({}): only one database can be restored under another name",
             manifest.key,
-            manifest.databases.len(),
-            manifest.databases.join(", ")
+            databases.len(),
+            databases.join(", ")
         ))),
     }
 }

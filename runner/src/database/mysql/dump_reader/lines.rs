@@ -128,7 +128,13 @@ impl DumpReader {
         }
         // The server gives the user's own spelling of a trigger back.
         let upper = line.to_ascii_uppercase();
-        let kinds = [" TRIGGER ", " PROCEDURE ", " FUNCTION ", " EVENT "];
+        let kinds = [
+            " TRIGGER ",
+            " PROCEDURE ",
+            " FUNCTION ",
+            " EVENT ",
+            " LIBRARY ",
+        ];
         let first = kinds
             .iter()
             .filter_map(|kind| upper.find(kind).map(|at| (at, *kind)))

@@ -15,7 +15,7 @@ pub struct Summary {
     pub views: u64,
     /// Triggers.
     pub triggers: u64,
-    /// Procedures and functions.
+    /// Procedures, functions and libraries.
     pub routines: u64,
     /// Events.
     pub events: u64,
@@ -54,6 +54,7 @@ impl Summary {
                 .map(|(what, count)| (what.to_owned(), count))
                 .collect::<BTreeMap<_, _>>(),
             options,
+            native: false,
             partial: vec![],
             names: BTreeSet::new(),
         }

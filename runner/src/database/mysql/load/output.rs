@@ -69,14 +69,18 @@ impl LoadOutput {
         let Ok(code) = code.parse::<u32>() else {
             return;
         };
-        let of_rows = OF_ROWS.contains(&code);
-        if !matches!(level, "Warning" | "Error" | "Note") {
-            return;
+        if matches!(level, "Warning" | "Error" | "Note") {
+            self.warned(self.last, level, code, text);
         }
+    }
+
+    /// Takes a warning at the table of this number.
+    pub(crate) fn warned(&mut self, table: usize, level: &str, code: u32, text: &str) {
+        let of_rows = OF_ROWS.contains(&code);
         if !of_rows && (level == "Note" || NO_NEWS.contains(&code)) {
             return;
         }
-        let told = self.told.entry(self.last).or_default();
+        let told = self.told.entry(table).or_default();
         let list = if of_rows {
             &mut told.rows
         } else {

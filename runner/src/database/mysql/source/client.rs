@@ -46,6 +46,11 @@ impl Client {
         }
     }
 
+    /// The programs of these names that run, each once.
+    pub fn ask_all(path: &[PathBuf], names: &[&str]) -> Vec<Self> {
+        ask_all(path, names)
+    }
+
     /// True if its help lists the long option `name`.
     pub fn knows(&self, name: &str) -> bool {
         let option = format!("--{name}");

@@ -1,10 +1,10 @@
 //! Whether a dump of MySQL or MariaDB is what was asked for: whole, and nothing of it missing.
 
+use crds::dump_arguments::Arguments;
 use crds::report::Reason;
 use std::collections::HashSet;
 
 use crate::database::mysql::dump_reader::Summary;
-use crate::database::mysql::source::given::Arguments;
 use crate::database::mysql::source::plan::DumpPlan;
 use crate::database::mysql::source::server::Server;
 use crate::failure::Failure;

@@ -7,7 +7,7 @@ use crate::stall;
 use crds::report::{Reason, exit};
 
 /// Where the server of `source` is.
-fn place(source: &Source) -> String {
+pub(crate) fn place(source: &Source) -> String {
     match &source.socket {
         Some(socket) => format!("socket {socket}"),
         None => format!("{}:{}", source.host, source.port),
@@ -50,7 +50,7 @@ pub fn explain(client: &str, ended: &Ended, source: &Source) -> Failure {
 }
 
 /// The failure of a connection of our own. What the server said is scrubbed by who shows it.
-pub(super) fn of_session(e: &wire::Error, source: &Source) -> Failure {
+pub(crate) fn of_session(e: &wire::Error, source: &Source) -> Failure {
     let place = place(source);
     // The numbers of clients for what they meet themselves.
     let number = match e {

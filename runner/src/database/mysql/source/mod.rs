@@ -3,9 +3,8 @@
 
 mod client;
 mod complete;
+mod engine;
 mod errors;
-mod given;
-mod grants;
 mod option_file;
 mod plan;
 mod server;
@@ -13,9 +12,10 @@ mod session;
 
 pub use client::{Client, Clients, Flavour, missing};
 pub use complete::{Asked, check};
+pub use engine::{Chosen, choose};
 pub use errors::explain;
-pub(crate) use errors::number;
-pub(crate) use given::partial;
+pub(crate) use errors::{number, of_session as failure_of, place};
 pub use option_file::OptionFile;
-pub use plan::{DumpPlan, plan};
+pub use plan::{DumpPlan, plan, plan_native};
 pub use server::{Server, literals, observe, still_there};
+pub(crate) use session::{scrubbed, settings as session_settings};

@@ -2,10 +2,10 @@
 //! client, server or grants refuse, each with a warning.
 
 use crate::database::mysql::source::client::{Client, Flavour};
-use crate::database::mysql::source::given::Arguments;
 use crate::database::mysql::source::server::{Names, Server};
 use crate::failure::Failure;
 use crate::settings::{Databases, Source};
+use crds::dump_arguments::Arguments;
 use crds::report::Reason;
 
 /// Arguments of the dump client after the option file, and what to warn about.
@@ -35,6 +35,41 @@ pub fn plan(client: &Client, server: &Server, source: &Source) -> Result<DumpPla
     }
     // The user's come first: some of them are short for many, and turn off what is wanted below.
     plan.args.extend(source.extra_args.iter().cloned());
+    partial(source, &given, &mut plan);
+    basics(client, &given, &mut plan);
+    programs(server, source, &given, &mut plan);
+    flavour(client, server, &given, &mut plan);
+    position(client, server, source, &given, &mut plan);
+    restorable(client, server)?;
+    limit(client, server, source, &given, &mut plan)?;
+    cautions(Some(client), server, source, &mut plan);
+    history(client, server, &given, &mut plan);
+    unmatched(server, source, &mut plan);
+    for (database, table) in &source.exclude_tables {
+        plan.args.push(format!("--ignore-table={database}.{table}"));
+    }
+    databases(server, source, &mut plan)?;
+    Ok(plan)
+}
+
+/// What is to be said of a dump by the native engine, which takes no arguments.
+///
+/// # Errors
+/// There is nothing to dump.
+pub fn plan_native(server: &Server, source: &Source) -> Result<DumpPlan, Failure> {
+    let mut plan = DumpPlan::default();
+    let given = Arguments::new(&source.extra_args);
+    partial(source, &given, &mut plan);
+    programs(server, source, &given, &mut plan);
+    cautions(None, server, source, &mut plan);
+    unmatched(server, source, &mut plan);
+    databases(server, source, &mut plan)?;
+    plan.args.clear();
+    Ok(plan)
+}
+
+/// What the user's own wishes leave out.
+fn partial(source: &Source, given: &Arguments, plan: &mut DumpPlan) {
     for partial in given.partial() {
         plan.warnings.push(format!(
             "the dump is partial: by {} {}; leave the argument out for a whole backup",
@@ -46,20 +81,6 @@ pub fn plan(client: &Client, server: &Server, source: &Source) -> Result<DumpPla
         plan.partial
             .push(format!("table {database}.{table} is left out"));
     }
-    basics(client, &given, &mut plan);
-    programs(server, source, &given, &mut plan);
-    flavour(client, server, &given, &mut plan);
-    position(client, server, source, &given, &mut plan);
-    restorable(client, server)?;
-    limit(client, server, source, &given, &mut plan)?;
-    cautions(client, server, source, &mut plan);
-    history(client, server, &given, &mut plan);
-    unmatched(server, source, &mut plan);
-    for (database, table) in &source.exclude_tables {
-        plan.args.push(format!("--ignore-table={database}.{table}"));
-    }
-    databases(server, source, &mut plan)?;
-    Ok(plan)
 }
 
 fn basics(client: &Client, given: &Arguments, plan: &mut DumpPlan) {
@@ -291,7 +312,7 @@ fn unmatched(server: &Server, source: &Source, plan: &mut DumpPlan) {
     }
 }
 
-fn cautions(client: &Client, server: &Server, source: &Source, plan: &mut DumpPlan) {
+fn cautions(client: Option<&Client>, server: &Server, source: &Source, plan: &mut DumpPlan) {
     if !server.not_transactional.is_empty() {
         plan.warnings.push(format!(
             "not consistent with the rest, their engine knows no transactions: {}",
@@ -324,6 +345,9 @@ fn cautions(client: &Client, server: &Server, source: &Source, plan: &mut DumpPl
             Names::of(server.databases.clone())
         ));
     }
+    let Some(client) = client else {
+        return;
+    };
     if !server.floats.is_empty() {
         plan.warnings.push(format!(
             "the client writes FLOAT with 6 significant digits, so these columns may restore rounded: {}; DOUBLE restores exactly",
@@ -364,8 +388,8 @@ fn databases(server: &Server, source: &Source, plan: &mut DumpPlan) -> Result<()
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use super::*;
-    use crate::database::mysql::source::grants::Grants;
     use crate::settings::Settings;
+    use dump::Grants;
 
     const MARIADB: &str = "--no-tablespaces \n--master-data[=#]\n--gtid \n";
     const MYSQL: &str = "--no-tablespaces \n--source-data[=#]\n--column-statistics \n--set-gtid-purged[=name] ON, COMMENTED, OFF, AUTO\n";

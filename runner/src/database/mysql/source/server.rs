@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::database::mysql::source::client::Flavour;
-use crate::database::mysql::source::grants::Grants;
 use crate::database::mysql::source::session::{Session, TextRow};
 use crate::database::server_identity::ServerIdentity;
 use crate::failure::Failure;
 use crate::process::Parent;
 use crate::settings::{Databases, Source};
+use dump::Grants;
+use dump::sql::literal;
 
 /// Schemas of the server itself, never dumped: they do not restore into another version.
 pub(super) const SYSTEM: [&str; 4] = ["information_schema", "performance_schema", "mysql", "sys"];
@@ -168,6 +169,12 @@ pub fn observe(source: &Source, of: &dyn Parent) -> Result<(Server, bool), Failu
 
 fn first(session: &mut Session<'_>) -> Result<Server, Failure> {
     let mut server = Server::default();
+    let limit = session.demand("SELECT @@session.sql_select_limit")?;
+    server.row_limit = limit.into_iter().flatten().find(|limit| limit != NO_LIMIT);
+    if server.row_limit.is_some() {
+        // It would cut the answers too.
+        session.demand(&format!("SET SESSION sql_select_limit={NO_LIMIT}"))?;
+    }
     for row in session.demand(VARIABLES)? {
         if let [name, value] = &row[..] {
             server.variables.insert(name.clone(), value.clone());
@@ -177,7 +184,6 @@ fn first(session: &mut Session<'_>) -> Result<Server, Failure> {
     server.databases = one("SHOW DATABASES")?
         .filter(|name| !SYSTEM.contains(&name.to_lowercase().as_str()))
         .collect();
-    server.row_limit = one("SELECT @@session.sql_select_limit")?.find(|limit| limit != NO_LIMIT);
     one("SHOW GRANTS")?.for_each(|grant| server.grants.take(&grant));
     let snapshot = one("SHOW GLOBAL STATUS LIKE 'binlog_snapshot_file'")?;
     server.snapshot_position = snapshot.count() > 0;
@@ -354,7 +360,7 @@ fn details(
     for database in databases {
         let asked = session.ask(&format!(
             "SHOW EVENTS FROM {} LIKE ''",
-            identifier(database)
+            dump::sql::name(database)
         ))?;
         match asked {
             Err(e) if e.number == 1044 => hidden.push(database.clone()),
@@ -369,18 +375,10 @@ fn details(
     Ok(())
 }
 
-fn identifier(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
 /// Names as a list of SQL strings.
 pub fn literals(names: &[String]) -> String {
     let all: Vec<String> = names.iter().map(|n| literal(n)).collect();
     all.join(",")
-}
-
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 #[cfg(test)]
@@ -417,11 +415,5 @@ mod tests {
         server.tables = Some(vec![pair("shop", "t"), pair("shop", "u")]);
         unseen(&mut server, &wanted[..1]);
         assert_eq!(server.unlisted_triggers, shop);
-    }
-
-    #[test]
-    fn names_are_quoted() {
-        assert_eq!(identifier("a`b"), "`a``b`");
-        assert_eq!(literal("a'b\\"), "'a''b\\\\'");
     }
 }

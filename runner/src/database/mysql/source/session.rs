@@ -36,15 +36,8 @@ impl<'a> Session<'a> {
     /// # Errors
     /// The server can't be reached or refuses.
     pub(super) fn open(source: &'a Source, of: &'a dyn Parent) -> Result<Self, Failure> {
-        let address = match &source.socket {
-            Some(socket) => Address::Socket(Path::new(socket).to_owned()),
-            None => Address::Tcp(source.host.clone(), source.port),
-        };
-        let mut settings = Settings::new(address, &source.username, source.password.clone());
-        settings.tls = tls(source)?;
-        settings.limits.idle = of.cancel().idle();
+        let mut settings = settings(source, of)?;
         settings.limits.packet = PACKET;
-        settings.stop = of.cancel().stop();
         let open = || {
             let mut connection = Connection::open(&settings)?;
             connection.execute("SET NAMES utf8mb4")?;
@@ -106,8 +99,24 @@ impl<'a> Session<'a> {
     }
 }
 
+/// How a connection to the server of a source is made, with TLS as it demands; the run's end ends its waits.
+///
+/// # Errors
+/// TLS can't be set up.
+pub(crate) fn settings(source: &Source, of: &dyn Parent) -> Result<Settings, Failure> {
+    let address = match &source.socket {
+        Some(socket) => Address::Socket(Path::new(socket).to_owned()),
+        None => Address::Tcp(source.host.clone(), source.port),
+    };
+    let mut settings = Settings::new(address, &source.username, source.password.clone());
+    settings.tls = tls(source)?;
+    settings.limits.idle = of.cancel().idle();
+    settings.stop = of.cancel().stop();
+    Ok(settings)
+}
+
 /// Without secrets and without rows.
-fn scrubbed(e: Failure, of: &dyn Parent) -> Failure {
+pub(crate) fn scrubbed(e: Failure, of: &dyn Parent) -> Failure {
     Failure {
         message: without_rows(&of.scrub().clean(&e.message)),
         ..e

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::database::mysql::sql::Named;
+
 /// What its statements need to be allowed on a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Right {
@@ -45,6 +47,28 @@ impl Right {
     }
 }
 
+/// Something without which a table or view of a part of a dump can't be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// What needs it.
+    pub by: Named,
+    /// NeedKind it does.
+    pub how: NeedKind,
+    /// What it needs. What a view is said to read may be no table but a column: `extract(year from a.b)`.
+    pub to: Named,
+}
+
+/// NeedKind something is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NeedKind {
+    /// A foreign key of this name refers to it.
+    ForeignKey(String),
+    /// A column draws its values from this sequence.
+    Sequence,
+    /// A view reads it.
+    View,
+}
+
 /// What a dump holds and wants, by its statements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
@@ -66,6 +90,16 @@ pub struct Found {
     pub refusals: Vec<String>,
     /// What names the database in a string: it may mean something else.
     pub doubts: Vec<String>,
+    /// Which table each of its triggers is of, whether that is taken or not.
+    pub triggers: BTreeMap<Named, Named>,
+    /// Its views, taken or not.
+    pub views: BTreeSet<Named>,
+    /// Its sequences, taken or not.
+    pub sequences: BTreeSet<Named>,
+    /// Of a part of it, what it needs.
+    pub needs: Vec<Need>,
+    /// Of a part of it, triggers that were made under another collation of their database than that has.
+    pub collations: Vec<Named>,
     /// Names of what it makes, in lower case.
     pub(super) objects: BTreeSet<String>,
     /// A name that may be that of the database or of a table, what it names, and where.

@@ -3,22 +3,20 @@
 //! or another name is left out or renamed on its way. Rows go by as they are.
 
 mod finds;
+mod needs;
 mod rules;
 mod script;
+mod selection;
 #[cfg(test)]
 mod tests;
 mod tokens;
 
-pub use finds::{Found, Right};
+pub use finds::{Found, Need, NeedKind, Right};
 pub use rules::{Definers, Rewrite};
 pub use script::Script;
+pub use selection::{Named, Selection};
 
 /// What the client prints where a table begins, before its number.
 pub const MARK: &str = "@@table ";
 /// The number of what is no table.
 pub const OTHER: usize = 0;
-
-/// A name as SQL writes it.
-pub fn identifier(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}

@@ -1,11 +1,13 @@
 //! What is done with each statement.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
 
-use crate::database::mysql::sql::finds::{Found, Right};
-use crate::database::mysql::sql::tokens::{Kind, Modes, Token, tokens, unquoted};
-use crate::database::mysql::sql::{OTHER, identifier};
+use crate::database::mysql::sql::finds::{Found, Need, NeedKind, Right};
+use crate::database::mysql::sql::needs::{self, Name};
+use crate::database::mysql::sql::tokens::{Kind, Modes, Token, qualified, tokens, unquoted};
+use crate::database::mysql::sql::{Named, OTHER, Selection};
 
 /// What becomes of the definers of views, triggers, routines and events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct Rewrite {
     pub rename: Option<(String, String)>,
     /// The definers.
     pub definers: Definers,
+    /// What alone of it is taken; of a dump of the native engine.
+    pub only: Option<Arc<Selection>>,
 }
 
 /// Statements of the server the dump came from.
@@ -34,8 +38,9 @@ const REPLICATION: &str = "replication (CHANGE MASTER, START and STOP SLAVE, RES
 const GTIDS: &str = "SET of GTIDs";
 
 /// Kinds of programs: what they say may name the database.
-const PROGRAMS: [&str; 6] = [
+const PROGRAMS: [&str; 7] = [
     "VIEW",
+    "LIBRARY",
     "TRIGGER",
     "PROCEDURE",
     "FUNCTION",
@@ -43,11 +48,12 @@ const PROGRAMS: [&str; 6] = [
     "PACKAGE",
 ];
 /// Kinds that stand in a dump of one database.
-const OBJECTS: [&str; 12] = [
+const OBJECTS: [&str; 13] = [
     "DATABASE",
     "SCHEMA",
     "TABLE",
     "VIEW",
+    "LIBRARY",
     "TRIGGER",
     "PROCEDURE",
     "FUNCTION",
@@ -84,6 +90,10 @@ pub(super) struct Rules {
     index: HashMap<(String, String), usize>,
     table: usize,
     known: Option<BTreeSet<String>>,
+    /// Which table each trigger is of, by a first reading.
+    triggers: BTreeMap<Named, Named>,
+    /// A statement gave the database at hand another collation, for a program.
+    elsewhere: bool,
 }
 
 /// What a CREATE, ALTER or DROP is of.
@@ -107,6 +117,7 @@ impl Rules {
     /// What a first reading found helps to tell names apart.
     pub(super) fn know(&mut self, found: &Found) {
         self.known = Some(found.objects.clone());
+        self.triggers.clone_from(&found.triggers);
     }
 
     pub(super) fn escapes(&self) -> bool {
@@ -179,7 +190,12 @@ impl Rules {
                     self.new_name(&all, &text, 1, &mut edits);
                 }
             }
-            ("CREATE" | "ALTER" | "DROP", _) => self.definition(&verb, &text, &all, &mut edits),
+            ("CREATE" | "ALTER" | "DROP", _) => {
+                if !self.definition(&verb, &text, &all, &mut edits) {
+                    return None;
+                }
+            }
+            ("DO" | "SELECT", _) if !self.takes_sequences(&text, &all) => return None,
             (
                 "INSERT" | "REPLACE" | "DO" | "SELECT" | "CALL" | "UPDATE" | "DELETE" | "TRUNCATE"
                 | "RENAME" | "ANALYZE",
@@ -203,10 +219,17 @@ impl Rules {
         Some(edited(text, edits))
     }
 
-    /// CREATE, ALTER, DROP.
-    fn definition(&mut self, verb: &str, text: &[u8], all: &[Token], edits: &mut Vec<Edit>) {
+    /// CREATE, ALTER, DROP; false if it is not sent.
+    fn definition(
+        &mut self,
+        verb: &str,
+        text: &[u8],
+        all: &[Token],
+        edits: &mut Vec<Edit>,
+    ) -> bool {
         let Some(head) = head(text, all) else {
-            return self.refuse(|| format!("a statement {verb} of an unknown kind"));
+            self.refuse(|| format!("a statement {verb} of an unknown kind"));
+            return true;
         };
         let name_at = |i: Option<usize>| i.and_then(|i| all.get(i)?.name(text));
         let (of, name) = (
@@ -215,7 +238,15 @@ impl Rules {
         );
         let label = format!("{} {name}", head.kind.to_lowercase());
         if OF_SERVERS.contains(&head.kind) {
-            return self.refuse(|| format!("a statement {verb} {}", head.kind));
+            self.refuse(|| format!("a statement {verb} {}", head.kind));
+            return true;
+        }
+        let named = (
+            of.clone().unwrap_or_else(|| self.database.clone()),
+            name.clone(),
+        );
+        if !self.takes(verb, &head, &named, (text, all)) {
+            return false;
         }
         self.rights(verb, head.kind);
         if matches!(head.kind, "DATABASE" | "SCHEMA") {
@@ -228,7 +259,10 @@ impl Rules {
                 self.abroad(Some(&name), &format!("{verb} DATABASE"));
                 self.new_name(all, text, at, edits);
             }
-            return;
+            return true;
+        }
+        if verb == "CREATE" {
+            self.needed(&head, &named, (text, all), edits);
         }
         self.abroad(of.as_deref(), &label);
         if verb == "CREATE" {
@@ -261,6 +295,116 @@ impl Rules {
             self.table = OTHER;
         }
         self.rename(text, all, (&label, program), edits);
+        true
+    }
+
+    /// A name, of the database at hand where it says none.
+    fn named(&self, (database, name): Name) -> Named {
+        (database.unwrap_or_else(|| self.database.clone()), name)
+    }
+
+    /// Notes what there is, taken or not; true if this is taken.
+    fn takes(
+        &mut self,
+        verb: &str,
+        head: &Head<'_>,
+        named: &Named,
+        (text, all): (&[u8], &[Token]),
+    ) -> bool {
+        let mut of = self.triggers.get(named).cloned();
+        if verb == "CREATE" {
+            match head.kind {
+                "VIEW" => {
+                    self.found.views.insert(named.clone());
+                }
+                "SEQUENCE" => {
+                    self.found.sequences.insert(named.clone());
+                }
+                "TRIGGER" => {
+                    let table = head
+                        .name
+                        .and_then(|n| needs::table_of_trigger(text, all, n));
+                    of = table.map(|table| self.named(table));
+                    if let Some(of) = &of {
+                        self.found.triggers.insert(named.clone(), of.clone());
+                    }
+                }
+                _ => {}
+            }
+        }
+        let Some(only) = self.wish.only.clone() else {
+            return true;
+        };
+        match head.kind {
+            "DATABASE" | "SCHEMA" if verb == "CREATE" => only.enters(&named.1),
+            "DATABASE" | "SCHEMA" => {
+                let whole = only.is_whole(&self.database);
+                // A pair of these stands around a program.
+                self.elsewhere = !whole && !self.elsewhere;
+                whole
+            }
+            "TABLE" | "SEQUENCE" => only.takes(named),
+            "VIEW" => only.is_whole(&named.0) && only.takes(named),
+            "TRIGGER" => {
+                // One that a first reading comes to is not known yet.
+                let taken = of.map_or(verb == "DROP", |of| only.takes(&of));
+                if taken && verb == "CREATE" && self.elsewhere {
+                    self.found.collations.push(named.clone());
+                }
+                taken
+            }
+            _ => only.is_whole(&named.0),
+        }
+    }
+
+    /// Of a part of a dump: true unless it sets a sequence that is not taken.
+    fn takes_sequences(&self, text: &[u8], all: &[Token]) -> bool {
+        let Some(only) = &self.wish.only else {
+            return true;
+        };
+        let set = needs::sequences(text, all);
+        set.into_iter().all(|name| only.takes(&self.named(name)))
+    }
+
+    /// Of a part of a dump: what this needs that may be elsewhere. Foreign keys that are not wanted go.
+    fn needed(
+        &mut self,
+        head: &Head<'_>,
+        by: &Named,
+        (text, all): (&[u8], &[Token]),
+        edits: &mut Vec<Edit>,
+    ) {
+        let Some(only) = self.wish.only.clone() else {
+            return;
+        };
+        let mut needs = vec![];
+        match head.kind {
+            "TABLE" => {
+                for key in needs::foreign_keys(text, all, head.name.unwrap_or_default()) {
+                    let unwanted = (by.clone(), key.constraint.clone());
+                    if only.foreign_keys.contains(&unwanted) {
+                        edits.push((key.at, vec![]));
+                    } else {
+                        needs.push((NeedKind::ForeignKey(key.constraint), key.to));
+                    }
+                }
+                let drawn = needs::sequences(text, all).into_iter();
+                needs.extend(drawn.map(|to| (NeedKind::Sequence, to)));
+            }
+            "VIEW" => {
+                let read = needs::reads(text, all).into_iter();
+                needs.extend(read.map(|to| (NeedKind::View, to)));
+            }
+            _ => {}
+        }
+        for (how, to) in needs {
+            let to = self.named(to);
+            if only.takes(&to) {
+                continue;
+            }
+            let by = by.clone();
+            self.found.needs.push(Need { by, how, to });
+        }
     }
 
     fn rights(&mut self, verb: &str, kind: &str) {
@@ -270,8 +414,8 @@ impl Rules {
             ("ALTER", "TABLE" | "DATABASE" | "SCHEMA" | "SEQUENCE") => &[Right::Alter],
             ("CREATE", "VIEW") => &[Right::CreateView, Right::Select],
             (_, "TRIGGER") => &[Right::Trigger],
-            ("CREATE", "PROCEDURE" | "FUNCTION" | "PACKAGE") => &[Right::CreateRoutine],
-            (_, "PROCEDURE" | "FUNCTION" | "PACKAGE") => &[Right::AlterRoutine],
+            ("CREATE", "LIBRARY" | "PROCEDURE" | "FUNCTION" | "PACKAGE") => &[Right::CreateRoutine],
+            (_, "LIBRARY" | "PROCEDURE" | "FUNCTION" | "PACKAGE") => &[Right::AlterRoutine],
             (_, "EVENT") => &[Right::Event],
             _ => &[],
         };
@@ -400,7 +544,7 @@ impl Rules {
         if let (Some((from, to)), Some(token)) = (&self.wish.rename, all.get(at))
             && token.name(text).as_ref() == Some(from)
         {
-            edits.push((token.at.clone(), identifier(to).into_bytes()));
+            edits.push((token.at.clone(), dump::sql::name(to).into_bytes()));
         }
     }
 
@@ -470,7 +614,7 @@ impl Rules {
                 self.found.either.push((what.to_owned(), second));
                 continue;
             }
-            edits.push((token.at.clone(), identifier(&to).into_bytes()));
+            edits.push((token.at.clone(), dump::sql::name(&to).into_bytes()));
         }
     }
 
@@ -514,15 +658,6 @@ fn after_database(all: &[Token], text: &[u8], i: usize) -> bool {
     before
         .next()
         .is_some_and(|t| t.is(text, "DATABASE") || t.is(text, "SCHEMA"))
-}
-
-/// Where a name is that may have its database before it.
-fn qualified(all: &[Token], text: &[u8], at: usize) -> (Option<usize>, Option<usize>) {
-    let name = |i: usize| all.get(i).is_some_and(|t| t.name(text).is_some());
-    if name(at) && all.get(at + 1).is_some_and(|t| t.sign(b'.')) && name(at + 2) {
-        return (Some(at), Some(at + 2));
-    }
-    (None, name(at).then_some(at))
 }
 
 /// What a CREATE, ALTER or DROP is of.
@@ -623,6 +758,13 @@ fn safe(text: &[u8], all: &[Token]) -> bool {
 
 fn edited(mut text: Vec<u8>, mut edits: Vec<Edit>) -> Vec<u8> {
     edits.sort_by_key(|(range, _)| range.start);
+    // What is within something that goes needs no change of its own.
+    let mut end = 0;
+    edits.retain(|(range, _)| {
+        let kept = range.start >= end;
+        end = end.max(range.end);
+        kept
+    });
     for (range, with) in edits.into_iter().rev() {
         if range.end <= text.len() && range.start <= range.end {
             text.splice(range, with);

@@ -1,5 +1,7 @@
 //! Splits a dump into statements, with the rules of the SQL client: `DELIMITER`, quotes, comments.
 
+use std::ops::Range;
+
 use crate::database::mysql::sql::finds::Found;
 use crate::database::mysql::sql::rules::{Rewrite, Rules};
 use crate::database::mysql::sql::tokens::{dashes, executable, of_word};
@@ -23,7 +25,7 @@ enum At {
     Rows,
 }
 
-/// How the text at hand is read.
+/// NeedKind the text at hand is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lex {
     Code,
@@ -47,6 +49,9 @@ pub struct Script {
     refused: Option<String>,
     /// The table that was marked last.
     marked: Option<usize>,
+    /// Ranges of the dump that are passed over, in their order, and how far it was read, in bytes.
+    without: Vec<Range<u64>>,
+    position: u64,
 }
 
 impl Script {
@@ -61,6 +66,8 @@ impl Script {
             delimiter: b";".to_vec(),
             refused: None,
             marked: None,
+            without: vec![],
+            position: 0,
         }
     }
 
@@ -78,10 +85,36 @@ impl Script {
         script
     }
 
+    /// The same, which passes over these ranges of the dump: whole statements, in their order.
+    pub fn without(mut self, ranges: &[Range<u64>]) -> Self {
+        self.without = ranges.to_vec();
+        self
+    }
+
+    /// Adds what is not passed over of the next bytes to `input`.
+    fn take(&mut self, mut chunk: &[u8], input: &mut Vec<u8>) {
+        while !chunk.is_empty() {
+            let at = self.position;
+            let next = self.without.iter().find(|range| range.end > at);
+            let (end, kept) = match next {
+                Some(range) if range.contains(&at) => (range.end, false),
+                Some(range) => (range.start, true),
+                None => (u64::MAX, true),
+            };
+            let n = usize::try_from(end - at).map_or(chunk.len(), |n| n.min(chunk.len()));
+            let (now, rest) = chunk.split_at(n);
+            if kept {
+                input.extend_from_slice(now);
+            }
+            self.position += n as u64;
+            chunk = rest;
+        }
+    }
+
     /// Takes the next bytes and adds what is to be sent to `out`.
     pub fn feed(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
         let mut input = std::mem::take(&mut self.input);
-        input.extend_from_slice(chunk);
+        self.take(chunk, &mut input);
         let limit = input.len().saturating_sub(AHEAD);
         let read = self.read(&input, limit, out);
         input.drain(..read);

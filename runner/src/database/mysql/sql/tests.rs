@@ -1,5 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use crate::database::mysql::sql::*;
@@ -337,4 +340,209 @@ proptest! {
     fn any_text_is_read(text in "[a-zA-Z`'\"/*!#;\\-\\\\ @.=()\n0-9]{0,200}", size in 1usize..50) {
         let _ = read(&text, &renamed("a", "b"), size);
     }
+}
+
+#[test]
+fn what_is_passed_over_is_neither_sent_nor_found_however_the_dump_is_cut() {
+    let (head, users, tail) = (
+        "CREATE TABLE `t` (`a` int);\n",
+        "CREATE USER `u`@`%`;\nGRANT ALL ON *.* TO `u`@`%`;\n",
+        "INSERT INTO `t` VALUES (1);\n",
+    );
+    let dump = format!("{head}{users}{tail}{users}");
+    let (first, last) = (head.len() as u64, (dump.len() - users.len()) as u64);
+    let without = [first..first + users.len() as u64, last..dump.len() as u64];
+    for size in [1, 7, 1000] {
+        let mut script = Script::new(Rewrite::default()).without(&without);
+        let mut out = vec![];
+        for chunk in dump.as_bytes().chunks(size) {
+            script.feed(chunk, &mut out);
+        }
+        script.finish(&mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), format!("{head}{tail}"));
+    }
+}
+
+/// A dump as the native engine writes its definitions and programs, without rows.
+const PARTS: &str = "/*!40101 SET SQL_MODE='' */;
+CREATE DATABASE /*!32312 IF NOT EXISTS*/ `shop` /*!40100 DEFAULT CHARACTER SET utf8mb4 */;
+
+USE `shop`;
+
+DROP TABLE IF EXISTS `orders`;
+CREATE TABLE `orders` (
+  `id` int(11) NOT NULL DEFAULT nextval(`shop`.`s`),
+  `note` varchar(9) DEFAULT 'x),(' COMMENT 'FOREIGN KEY REFERENCES',
+  `customer` int(11),
+  PRIMARY KEY (`id`),
+  CONSTRAINT `of,customer` FOREIGN KEY (`customer`) REFERENCES `customers` (`id`) ON DELETE CASCADE,
+  CONSTRAINT `of_area` FOREIGN KEY (`customer`, `id`) REFERENCES `shop`.`areas` (`id`, `b`),
+  CONSTRAINT `c` CHECK (`id` > 0)
+) ENGINE=InnoDB;
+
+DROP TABLE IF EXISTS `customers`;
+CREATE TABLE `customers` (
+  `id` int(11) NOT NULL
+) ENGINE=InnoDB;
+
+DROP SEQUENCE IF EXISTS `s`;
+CREATE SEQUENCE `s` start with 1;
+DO SETVAL(`s`, 7, 0);
+
+DROP TABLE IF EXISTS `v`;
+/*!50001 DROP VIEW IF EXISTS `v`*/;
+/*!50001 CREATE VIEW `v` AS SELECT
+ 1 AS `id`*/;
+
+USE `shop`;
+
+ALTER DATABASE `shop` CHARACTER SET latin1 COLLATE latin1_swedish_ci ;
+/*!50003 DROP TRIGGER IF EXISTS `t` */;
+DELIMITER ;;
+CREATE DEFINER=`a`@`%` trigger t before insert
+ on shop.orders for each row begin set new.note = 'on customers'; end
+;;
+DELIMITER ;
+ALTER DATABASE `shop` CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci ;
+/*!50003 DROP TRIGGER IF EXISTS `u` */;
+DELIMITER ;;
+CREATE DEFINER=`b`@`%` TRIGGER `u` AFTER UPDATE ON `customers` FOR EACH ROW set @x = 1
+;;
+DELIMITER ;
+/*!50003 DROP PROCEDURE IF EXISTS `p` */;
+DELIMITER ;;
+CREATE DEFINER=`c`@`%` PROCEDURE `p`() select 1
+;;
+DELIMITER ;
+
+/*!50001 DROP VIEW IF EXISTS `v`*/;
+/*!50001 CREATE ALGORITHM=UNDEFINED */
+/*!50013 DEFINER=`d`@`%` SQL SECURITY DEFINER */
+/*!50001 VIEW `v` AS select `orders`.`id` AS `id`,extract(year from `c`.`x`) AS `y` from (`orders` join `shop`.`customers` `c` on(`c`.`id` = `orders`.`id`)) */;
+/*!40101 SET SQL_MODE=@OLD_SQL_MODE */;
+";
+
+fn selected(databases: &[&str], tables: &[&str], without: &[&str]) -> Selection {
+    let named = |name: &&str| ("shop".to_owned(), (*name).to_owned());
+    Selection {
+        databases: databases.iter().map(|d| (*d).to_owned()).collect(),
+        tables: tables.iter().map(named).collect(),
+        without: without.iter().map(named).collect(),
+        foreign_keys: BTreeSet::new(),
+    }
+}
+
+/// What of [`PARTS`] is sent, and what is found on the way to it.
+fn part(only: Selection) -> (String, Found) {
+    let wish = Rewrite {
+        only: Some(Arc::new(only)),
+        ..Rewrite::default()
+    };
+    let (sent, found) = read(PARTS, &wish, 7);
+    // Nothing of a statement that goes is left open.
+    let whole = Rewrite::default();
+    assert_eq!(read(&sent, &whole, 1000).0, sent);
+    (sent, found)
+}
+
+#[test]
+fn of_a_table_its_definition_and_its_triggers_are_taken() {
+    let (sent, found) = part(selected(&[], &["orders"], &[]));
+    for there in [
+        "CREATE DATABASE",
+        "USE `shop`",
+        "DROP TABLE IF EXISTS `orders`",
+        "CREATE TABLE `orders`",
+        "CONSTRAINT `of_area`",
+        "DROP TRIGGER IF EXISTS `t`",
+        "trigger t before",
+        "@OLD_SQL_MODE",
+    ] {
+        assert!(sent.contains(there), "{there} is not in {sent}");
+    }
+    for gone in [
+        "customers` (\n",
+        "SEQUENCE",
+        "SETVAL",
+        "VIEW",
+        "`u`",
+        "PROCEDURE",
+        "ALTER DATABASE",
+    ] {
+        assert!(!sent.contains(gone), "{gone} is in {sent}");
+    }
+    let needs: Vec<(NeedKind, &str)> = found
+        .needs
+        .iter()
+        .map(|need| (need.how.clone(), need.to.1.as_str()))
+        .collect();
+    let key = |name: &str| NeedKind::ForeignKey(name.to_owned());
+    assert_eq!(
+        needs,
+        [
+            (key("of,customer"), "customers"),
+            (key("of_area"), "areas"),
+            (NeedKind::Sequence, "s")
+        ]
+    );
+    assert!(found.needs.iter().all(|need| need.by.1 == "orders"));
+    assert_eq!(found.definers.keys().collect::<Vec<_>>(), ["a@%"]);
+    assert_eq!(found.tables, [("shop".to_owned(), "orders".to_owned())]);
+    assert_eq!(found.collations, [("shop".to_owned(), "t".to_owned())]);
+    assert!(!found.rights.contains(&Right::CreateView) && found.rights.contains(&Right::Trigger));
+    assert_eq!(found.triggers.len(), 2);
+    assert!(found.views.len() == 1 && found.sequences.len() == 1);
+}
+
+#[test]
+fn a_sequence_is_taken_as_a_table_is() {
+    let (sent, found) = part(selected(&[], &["customers", "s"], &[]));
+    assert!(sent.contains("SETVAL") && sent.contains("CREATE SEQUENCE `s`"));
+    assert!(!sent.contains("orders") && sent.contains("`u`"), "{sent}");
+    assert_eq!(found.needs, []);
+}
+
+#[test]
+fn foreign_keys_that_are_not_wanted_go_and_nothing_beside_them() {
+    let mut only = selected(&["shop"], &[], &[]);
+    let whole = part(only.clone()).0;
+    assert_eq!(whole, read(PARTS, &Rewrite::default(), 7).0);
+    for name in ["of,customer", "of_area"] {
+        let table = ("shop".to_owned(), "orders".to_owned());
+        only.foreign_keys.insert((table, name.to_owned()));
+    }
+    let wish = Rewrite {
+        only: Some(Arc::new(only)),
+        ..renamed("shop", "other")
+    };
+    let (sent, found) = read(PARTS, &wish, 7);
+    assert!(
+        sent.contains("PRIMARY KEY (`id`),\n  CONSTRAINT `c` CHECK (`id` > 0)\n) ENGINE"),
+        "{sent}"
+    );
+    assert!(sent.contains("COMMENT 'FOREIGN KEY REFERENCES'"));
+    assert!(found.needs.iter().all(|need| need.to.0 != "shop"));
+}
+
+#[test]
+fn a_database_without_a_table_says_which_views_and_keys_need_it() {
+    let (sent, found) = part(selected(&["shop"], &[], &["customers"]));
+    assert!(!sent.contains("CREATE TABLE `customers`") && !sent.contains("`u`"));
+    assert!(sent.contains("PROCEDURE `p`") && sent.contains("ALTER DATABASE"));
+    let needs: Vec<(&NeedKind, &str, &str)> = found
+        .needs
+        .iter()
+        .filter(|need| need.to.0 == "shop")
+        .map(|need| (&need.how, need.by.1.as_str(), need.to.1.as_str()))
+        .collect();
+    let key = NeedKind::ForeignKey("of,customer".to_owned());
+    assert_eq!(
+        needs,
+        [
+            (&key, "orders", "customers"),
+            (&NeedKind::View, "v", "customers")
+        ]
+    );
+    let (sent, found) = part(selected(&["shop"], &[], &["customers", "orders", "v"]));
+    assert!(!sent.contains("VIEW") && found.needs.is_empty(), "{sent}");
 }

@@ -173,6 +173,15 @@ pub(super) fn tokens(text: &[u8], modes: Modes) -> Vec<Token> {
     found
 }
 
+/// Where a name is that may have its database before it.
+pub(super) fn qualified(all: &[Token], text: &[u8], at: usize) -> (Option<usize>, Option<usize>) {
+    let name = |i: usize| all.get(i).is_some_and(|t| t.name(text).is_some());
+    if name(at) && all.get(at + 1).is_some_and(|t| t.sign(b'.')) && name(at + 2) {
+        return (Some(at), Some(at + 2));
+    }
+    (None, name(at).then_some(at))
+}
+
 fn line_end(text: &[u8], from: usize) -> usize {
     memchr::memchr(b'\n', &text[from..]).map_or(text.len(), |end| from + end + 1)
 }

@@ -1,5 +1,6 @@
 //! Failures of a restore into MySQL or MariaDB in the words of its own settings.
 
+use crate::context::Context;
 use crate::database::mysql::source;
 use crate::failure::Failure;
 use crate::process::Ended;
@@ -46,41 +47,47 @@ pub(crate) fn of_target(e: Failure) -> Failure {
     Failure { message, ..e }
 }
 
-/// The failure of a client that did not end well.
-pub(crate) fn explain(client: &str, ended: &Ended, target: &Source) -> Failure {
-    let said = ended.messages.iter().rev();
-    let number = said.filter_map(|m| source::number(m)).next();
-    let user = &target.username;
-    let (reason, remedy) = match number {
-        Some(1227) => (
+/// What a number of the server means where its user is to blame, or the dump; `None` for what a backup meets too.
+fn remedy(number: Option<u32>, user: &str) -> Option<(Reason, String)> {
+    Some(match number? {
+        1227 => (
             Reason::MissingPrivilege,
             format!(
                 "user {user:?} may not do what the message says: objects defined by others need SET USER (MariaDB) or SET_ANY_DEFINER (MySQL), or spec.definers Drop (--definers Drop)"
             ),
         ),
-        Some(1044 | 1142 | 1143 | 1370) => (
+        1044 | 1142 | 1143 | 1370 => (
             Reason::MissingPrivilege,
             format!("user {user:?} lacks a privilege: {RIGHTS}"),
         ),
-        Some(1418 | 1419) => (
+        1418 | 1419 => (
             Reason::MissingPrivilege,
             format!(
                 "the server keeps a binary log and lets user {user:?} make no functions or triggers: set its log_bin_trust_function_creators, or restore as a user with SUPER"
             ),
         ),
-        Some(1007 | 1050 | 1304 | 1359 | 1537) => (
+        1007 | 1050 | 1304 | 1359 | 1537 => (
             Reason::TargetNotEmpty,
             "something of this name is there already: restore under another name (spec.to.database, --database), or drop it".to_owned(),
         ),
-        Some(1062 | 1451 | 1452) => (
+        1062 | 1451 | 1452 => (
             Reason::RestoreFailed,
             "a row was refused: another program may write to the target".to_owned(),
         ),
-        Some(1115 | 1273 | 1193 | 1286 | 1064 | 1231 | 4161) => (
+        1115 | 1273 | 1193 | 1286 | 1064 | 1231 | 4161 => (
             Reason::ServerRefused,
             "the server does not take what the dump's server wrote: restore into a server of the same maker and of its version or a newer one".to_owned(),
         ),
-        _ => return of_target(source::explain(client, ended, target)),
+        _ => return None,
+    })
+}
+
+/// The failure of a client that did not end well.
+pub(crate) fn explain(client: &str, ended: &Ended, target: &Source) -> Failure {
+    let said = ended.messages.iter().rev();
+    let number = said.filter_map(|m| source::number(m)).next();
+    let Some((reason, remedy)) = remedy(number, &target.username) else {
+        return of_target(source::explain(client, ended, target));
     };
     let said = ended
         .messages
@@ -96,4 +103,32 @@ pub(crate) fn explain(client: &str, ended: &Ended, target: &Source) -> Failure {
             said.map_or("nothing", String::as_str)
         ),
     )
+}
+
+/// The failure of a load by sessions of our own.
+pub(crate) fn of_load(e: load::Error, target: &Source, context: &Context) -> Failure {
+    let failure = match e {
+        load::Error::Wire { doing, cause } => {
+            let known = remedy(cause.number().map(u32::from), &target.username);
+            match known {
+                Some((reason, remedy)) => {
+                    Failure::at(exit::SOURCE, reason, format!("{doing}: {remedy}; {cause}"))
+                }
+                None => {
+                    let failure = of_target(source::failure_of(&cause, target));
+                    Failure {
+                        message: format!("{doing}: {}", failure.message),
+                        ..failure
+                    }
+                }
+            }
+        }
+        load::Error::Source { doing, cause } => cause
+            .downcast::<Failure>()
+            .unwrap_or_else(|cause| Failure::new(Reason::Damaged, format!("{doing}: {cause}"))),
+        load::Error::Form(text) => Failure::new(Reason::Damaged, text),
+        load::Error::Journal(text) => Failure::occupied(Reason::TargetNotEmpty, &text),
+        other => Failure::new(Reason::RestoreIncomplete, other.to_string()),
+    };
+    source::scrubbed(failure, context)
 }

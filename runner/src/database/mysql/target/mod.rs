@@ -4,14 +4,22 @@
 
 pub mod compare;
 pub mod failures;
+pub mod frames;
+mod part;
+pub mod plain;
+pub(crate) mod replay;
+mod verify;
 
 use crds::report::Reason;
 use std::collections::BTreeSet;
 use std::io::Read;
+use std::ops::Range;
 
-use crds::restore::Definers as Choice;
+use ::load::Shape;
+use crds::restore::{Definers as Choice, RestoreVerify};
 
 use crate::context::Context;
+use crate::database::contents::Table;
 use crate::database::mysql::connect::{self, Connection};
 use crate::database::mysql::load;
 use crate::database::mysql::source::{self, Flavour};
@@ -36,8 +44,16 @@ pub(crate) struct Plan<'a> {
     pub(crate) server: &'a ServerIdentity,
     /// Arguments it was made with.
     pub(crate) arguments: Vec<String>,
+    /// The native engine made it.
+    pub(crate) native: bool,
+    /// Ranges of its text that are not loaded.
+    pub(crate) without: Vec<Range<u64>>,
     /// SHA-256 of its text.
     pub(crate) sha256: &'a str,
+    /// How several sessions can load its text, or why the client has to, in words that follow "it".
+    pub(crate) shape: Result<Shape, &'static str>,
+    /// What is compared with it afterwards.
+    pub(crate) verify: RestoreVerify,
 }
 
 impl Plan<'_> {
@@ -47,7 +63,7 @@ impl Plan<'_> {
     }
 
     /// The name a database of the dump gets.
-    fn name_of<'b>(&'b self, database: &'b str) -> &'b str {
+    pub(crate) fn name_of<'b>(&'b self, database: &'b str) -> &'b str {
         match self.names.first() {
             Some(name) if self.renamed() || self.bare => name,
             _ => database,
@@ -84,7 +100,7 @@ impl DefinersChoice {
                         "options.restore.definer: {account:?} is no account: write user@host"
                     ))
                 })?;
-                let quoted = |text: &str| crate::database::mysql::sql::identifier(text);
+                let quoted = |text: &str| dump::sql::name(text);
                 Ok(Definers::To(format!("{}@{}", quoted(user), quoted(host))))
             }
             (Some(Choice::To), None) => Err(Failure::settings(
@@ -190,6 +206,9 @@ impl<'a> Target<'a> {
     /// # Errors
     /// It is or does.
     pub(crate) fn free(&self, plan: &Plan<'_>) -> Result<(), Failure> {
+        if plan.wish.only.is_some() {
+            return self.free_for_part(plan);
+        }
         if plan.server.is(&self.connection.server.identity()) && !plan.renamed() {
             return Err(Failure::occupied(
                 Reason::TargetIsSource,
@@ -399,11 +418,30 @@ impl<'a> Target<'a> {
         Ok(pairs.map(|(d, t)| (unescaped(d), unescaped(t))).collect())
     }
 
-    /// Loads a dump, and compares.
+    /// Loads a dump, and compares. Gives what is to be said of how it was loaded.
     ///
     /// # Errors
     /// The server refuses, or what is there then is not what the dump holds.
-    pub(crate) fn load(&self, plan: &Plan<'_>, dump: &mut dyn Read) -> Result<(), Failure> {
+    pub(crate) fn load(&self, plan: &Plan<'_>, dump: &mut dyn Read) -> Result<String, Failure> {
+        let why = match &plan.shape {
+            Ok(shape) if self.takes_sessions(plan) => {
+                return self.load_plain(plan, shape.clone(), dump);
+            }
+            Ok(_) => format!(
+                "user {} lacks one of {} on all that it fills",
+                self.account,
+                frames::RIGHTS.join(", ")
+            ),
+            Err(flaw) => format!("it {flaw}"),
+        };
+        let said = self.load_by_client(plan, dump)?;
+        Ok(format!(
+            "; the client loaded it in one session, since {why}{said}"
+        ))
+    }
+
+    /// The same by the client.
+    fn load_by_client(&self, plan: &Plan<'_>, dump: &mut dyn Read) -> Result<String, Failure> {
         let context = self.context;
         let client = self.connection.sql(self.context)?.clone();
         let file = self
@@ -413,7 +451,7 @@ impl<'a> Target<'a> {
         args.extend(load::arguments(&client));
         let name = plan.names.first().map_or("", String::as_str);
         if plan.bare {
-            let name = crate::database::mysql::sql::identifier(name);
+            let name = dump::sql::name(name);
             self.ask(&format!("CREATE DATABASE IF NOT EXISTS {name};\n"))?;
         }
         if plan.bare {
@@ -425,7 +463,7 @@ impl<'a> Target<'a> {
             plan.names.join(", "),
             self.place()
         ));
-        let script = Script::knowing(plan.wish.clone(), &plan.found);
+        let script = Script::knowing(plan.wish.clone(), &plan.found).without(&plan.without);
         let loaded = load::load(context, &client, &args, dump, Some(script));
         let loaded = loaded.map_err(|e| self.incomplete(plan, e, ""))?;
         context.check()?;
@@ -444,7 +482,12 @@ impl<'a> Target<'a> {
             return Err(self.incomplete(plan, e, ""));
         }
         self.arrived(plan)?;
-        self.unchanged(plan, &loaded)
+        self.unchanged(plan, &loaded.heard, &loaded.summary.tables)?;
+        // Of a text that is not followed, nobody knows what it makes; without a right to read, nobody counts.
+        if plan.verify == RestoreVerify::Whole {
+            return self.verified(plan, &loaded.summary.tables, None);
+        }
+        Ok(String::new())
     }
 
     /// The failure of a load that was begun.
@@ -480,9 +523,14 @@ impl<'a> Target<'a> {
     }
 
     /// The server took every row as it was. Where it warned, the rows are read again and compared.
-    fn unchanged(&self, plan: &Plan<'_>, loaded: &load::Loaded) -> Result<(), Failure> {
+    fn unchanged(
+        &self,
+        plan: &Plan<'_>,
+        heard: &load::LoadOutput,
+        tables: &[Table],
+    ) -> Result<(), Failure> {
         let mut told: Vec<(usize, &load::TableOutput)> = vec![];
-        for (number, of) in &loaded.heard.told {
+        for (number, of) in &heard.told {
             let name = plan.table(*number);
             let name = name.map_or("a definition".to_owned(), |(d, t)| format!("{d}.{t}"));
             for text in &of.definition {
@@ -502,13 +550,11 @@ impl<'a> Target<'a> {
             let Some((database, table)) = plan.table(number) else {
                 continue;
             };
-            let expected = plan.found.tables.get(number - 1).and_then(|(d, t)| {
-                loaded
-                    .summary
-                    .tables
-                    .iter()
-                    .find(|e| (&e.database, &e.name) == (d, t))
-            });
+            let expected = plan
+                .found
+                .tables
+                .get(number - 1)
+                .and_then(|(d, t)| tables.iter().find(|e| (&e.database, &e.name) == (d, t)));
             let equal = match expected {
                 Some(expected) => compare::equal(self, plan, (database, table), expected)?,
                 None => false,

@@ -370,6 +370,7 @@ impl PlainDump {
             ..table
         });
         Contents {
+            native: false,
             tables: tables.collect(),
             others: self.others,
             options,

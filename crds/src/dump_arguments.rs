@@ -14,7 +14,7 @@ struct Given {
 
 /// The arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Arguments(Vec<Given>);
+pub struct Arguments(Vec<Given>);
 
 /// Prefixes that turn an option off, or on, or mean nothing here.
 const PREFIXES: [(&str, bool); 4] = [
@@ -46,6 +46,55 @@ const SHORT: [(char, &str); 18] = [
     ('x', "lock-all-tables"),
 ];
 
+/// What the native engine does by itself, in the state it does it in, or does without a change to what is dumped and how
+/// it loads. Of an option that may be on or off, both are here if it honours both.
+const NATIVE: [(&str, bool); 37] = [
+    ("add-drop-table", true),
+    ("add-locks", false),
+    ("column-statistics", false),
+    ("compress", true),
+    ("compress", false),
+    ("create-options", true),
+    ("delayed-insert", false),
+    ("disable-keys", true),
+    ("disable-keys", false),
+    ("dump-date", true),
+    ("dump-date", false),
+    ("events", true),
+    ("extended-insert", true),
+    ("hex-blob", true),
+    ("hex-blob", false),
+    ("ignore-table", true),
+    ("lock-all-tables", false),
+    ("lock-tables", false),
+    ("max-allowed-packet", true),
+    ("net-buffer-length", true),
+    ("no-create-db", false),
+    ("no-create-info", false),
+    ("no-data", false),
+    ("no-tablespaces", true),
+    ("opt", true),
+    ("order-by-primary", true),
+    ("order-by-primary", false),
+    ("quick", true),
+    ("quick", false),
+    ("quote-names", true),
+    ("routines", true),
+    ("set-charset", true),
+    ("single-transaction", true),
+    ("triggers", true),
+    ("tz-utc", true),
+    ("verbose", true),
+    ("verbose", false),
+];
+
+/// Options with a value, of which the native engine honours this one.
+const NATIVE_VALUES: [(&str, &str); 3] = [
+    ("default-character-set", "utf8mb4"),
+    ("set-gtid-purged", "off"),
+    ("set-gtid-purged", "commented"),
+];
+
 /// Options whose own names begin like a prefix.
 const WHOLE: [&str; 4] = [
     "disable-keys",
@@ -56,12 +105,14 @@ const WHOLE: [&str; 4] = [
 
 impl Arguments {
     /// Reads them.
-    pub(crate) fn new(args: &[String]) -> Self {
+    #[must_use]
+    pub fn new(args: &[String]) -> Self {
         Self(args.iter().flat_map(|arg| one(arg)).collect())
     }
 
     /// The last word on this option: on or off; `None` if none is said.
-    pub(crate) fn says(&self, name: &str) -> Option<bool> {
+    #[must_use]
+    pub fn says(&self, name: &str) -> Option<bool> {
         self.last(name).map(|g| g.on)
     }
 
@@ -70,13 +121,38 @@ impl Arguments {
     }
 
     /// Values of this option, which may be given more than once.
-    pub(crate) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let all = self.0.iter().filter(move |g| g.means(name));
         all.filter_map(|g| g.value.as_deref())
     }
 
+    /// Arguments that only a dump client can honour, as they were written. An abbreviation may mean more than one option:
+    /// it is the client's.
+    #[must_use]
+    pub fn client_only(&self) -> Vec<String> {
+        let honoured = |given: &&Given| {
+            let value = given.value.as_deref().unwrap_or_default();
+            let by_value = |(name, wanted): &(&str, &str)| {
+                given.name == *name && value.eq_ignore_ascii_case(wanted)
+            };
+            NATIVE.contains(&(given.name.as_str(), given.on)) || NATIVE_VALUES.iter().any(by_value)
+        };
+        let others = self.0.iter().filter(|given| !honoured(given));
+        let mut named: Vec<String> = others.map(|given| given.text.clone()).collect();
+        named.dedup();
+        named
+    }
+
+    /// Why the native engine can't be had with these arguments; `None` where it can.
+    #[must_use]
+    pub fn against_native(&self) -> Option<String> {
+        let only = self.client_only();
+        (!only.is_empty()).then(|| format!("only the dump client knows {}", only.join(", ")))
+    }
+
     /// What these arguments leave out of the dump, or change on its way back.
-    pub(crate) fn partial(&self) -> Vec<Partial> {
+    #[must_use]
+    pub fn partial(&self) -> Vec<Partial> {
         let mut found: Vec<Partial> = PARTIAL
             .iter()
             .filter_map(|(name, on, lacks)| {
@@ -100,19 +176,31 @@ impl Arguments {
     }
 }
 
+/// Tables that `--ignore-table` leaves out: database, table.
+#[must_use]
+pub fn ignored_tables(args: &[String]) -> Vec<(String, String)> {
+    let given = Arguments::new(args);
+    let named = given.values("ignore-table");
+    named
+        .filter_map(|table| table.split_once('.'))
+        .map(|(database, table)| (database.to_owned(), table.to_owned()))
+        .collect()
+}
+
 /// What these arguments leave out of the dump, a sentence each.
-pub(crate) fn partial(args: &[String]) -> Vec<String> {
+#[must_use]
+pub fn partial(args: &[String]) -> Vec<String> {
     let all = Arguments::new(args).partial();
     all.iter().map(Partial::to_string).collect()
 }
 
 /// What an argument leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Partial {
+pub struct Partial {
     /// The argument, as it was written.
-    pub(crate) argument: String,
+    pub argument: String,
     /// What the dump lacks by it, as a sentence.
-    pub(crate) lacks: String,
+    pub lacks: String,
 }
 
 impl std::fmt::Display for Partial {
@@ -369,5 +457,75 @@ mod tests {
         ] {
             assert_eq!(arguments(text).partial(), [], "{text}");
         }
+    }
+
+    #[test]
+    fn tables_that_are_left_out_are_known_by_database_and_name() {
+        let args = [
+            "--ignore-table=shop.a",
+            "--ignore_table=shop.b.c",
+            "--quick",
+        ];
+        let named = ignored_tables(&args.map(str::to_owned));
+        let pair = |d: &str, t: &str| (d.to_owned(), t.to_owned());
+        assert_eq!(named, [pair("shop", "a"), pair("shop", "b.c")]);
+    }
+
+    #[test]
+    fn what_only_a_client_can_do_is_named() {
+        for text in [
+            "--single-transaction",
+            "--quick -q --skip-quick",
+            "--routines --events --triggers -RE",
+            "--hex-blob",
+            "--no-tablespaces",
+            "--skip-lock-tables",
+            "--lock-tables=0",
+            "--ignore-table=shop.a --ignore-table=shop.b",
+            "--max-allowed-packet=1G",
+            "--column-statistics=0",
+            "--skip-column-statistics",
+            "--set-gtid-purged=OFF",
+            "--default-character-set=utf8mb4",
+            "--loose-skip_add_locks",
+            "--opt",
+        ] {
+            assert!(arguments(text).client_only().is_empty(), "{text}");
+        }
+        for text in [
+            "--where=id<5",
+            "-wid<5",
+            "--no-data",
+            "-d",
+            "--skip-triggers",
+            "--skip-routines",
+            "--events=0",
+            "--skip-single-transaction",
+            "--lock-all-tables",
+            "-x",
+            "--lock-tables",
+            "--master-data=2",
+            "--set-gtid-purged=ON",
+            "--default-character-set=latin1",
+            "--complete-insert",
+            "--insert-ignore",
+            "--replace",
+            "--no-autocommit",
+            "--skip-opt",
+            "--skip-extended-insert",
+            "--skip-tz-utc",
+            "--add-drop-database",
+            "--ignore-table-data=a.b",
+            "--skip-ssl",
+            "--tls-version=TLSv1.2",
+            "--trig",
+            "--brand-new",
+        ] {
+            assert_eq!(arguments(text).client_only(), [text], "{text}");
+        }
+        // Of letters in one word, the word is named; of many arguments, those.
+        assert_eq!(arguments("-qd").client_only(), ["-qd"]);
+        let mixed = arguments("--quick --where=1 --hex-blob --replace");
+        assert_eq!(mixed.client_only(), ["--where=1", "--replace"]);
     }
 }

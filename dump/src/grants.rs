@@ -108,7 +108,7 @@ fn split(text: &str) -> BTreeSet<String> {
 }
 
 /// `` `shop`.* TO … ``: database and table; `None` of what is neither.
-fn object(text: &str) -> Option<(String, String)> {
+pub(crate) fn object(text: &str) -> Option<(String, String)> {
     let (database, rest) = name(text)?;
     let (table, _) = name(rest.strip_prefix('.')?)?;
     Some((database, table))

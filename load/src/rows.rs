@@ -1,0 +1,492 @@
+//! The INSERT statements of a frame as rows of LOAD DATA. PURE.
+//!
+//! What a backslash stands before in a string of a dump, LOAD DATA reads the same; a tab alone needs one more.
+
+use dump::Sum;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::definition::{Class, Column};
+
+/// In which character set the rows are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Set {
+    /// `utf8mb4`: the server converts text, and there are no bytes.
+    Utf8,
+    /// `binary`: each value is what stands in the column.
+    Binary,
+}
+
+impl Set {
+    /// Its name in SQL.
+    #[must_use]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Utf8 => "utf8mb4",
+            Self::Binary => "binary",
+        }
+    }
+}
+
+/// How the rows of a table are sent; `None` if INSERT alone writes them for sure.
+#[must_use]
+pub(crate) fn set_of(columns: &[Column]) -> Option<Set> {
+    let any = |class| columns.iter().any(|c| c.class == class);
+    match (any(Class::Bytes), any(Class::Text)) {
+        _ if any(Class::Other) || columns.is_empty() => None,
+        (false, _) => Some(Set::Utf8),
+        (true, false) => Some(Set::Binary),
+        (true, true) => None,
+    }
+}
+
+/// Rows that LOAD DATA reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rows {
+    /// How many, and their sum.
+    pub(crate) sum: Sum,
+    /// Their columns, as INSERT names them, in parentheses; empty for all of the table.
+    pub(crate) columns: String,
+}
+
+/// Turns the text of a frame into rows, which take the place of what is in `out`. `None` where it holds something that LOAD DATA
+/// might read otherwise than INSERT: then it is sent as it is.
+#[must_use]
+pub(crate) fn rows(text: &[u8], columns: &[Column], set: Set, out: &mut Vec<u8>) -> Option<Rows> {
+    out.clear();
+    out.reserve(text.len());
+    let mut reader = Reader { rest: text, set };
+    let mut all: Option<Rows> = None;
+    let mut classes: Vec<Class> = vec![];
+    while reader.begins()? {
+        let named = reader.head()?;
+        match &all {
+            None => {
+                classes = classes_of(columns, &named)?;
+                let columns = named;
+                all = Some(Rows {
+                    sum: Sum::default(),
+                    columns,
+                });
+            }
+            Some(all) if all.columns == named => {}
+            Some(_) => return None,
+        }
+        let rows = all.as_mut()?;
+        loop {
+            let row = reader.rest;
+            reader.row(&classes, out)?;
+            let length = row.len() - reader.rest.len();
+            rows.sum.rows += 1;
+            rows.sum.hash = rows.sum.hash.wrapping_add(xxh3_128(row.get(..length)?));
+            if reader.ends()? {
+                break;
+            }
+        }
+    }
+    all
+}
+
+/// The sum of the rows of an INSERT statement of a dump, whatever their values are. `None` where it has another form.
+#[must_use]
+pub(crate) fn sum(statement: &[u8]) -> Option<Sum> {
+    let mut reader = Reader {
+        rest: statement,
+        set: Set::Utf8,
+    };
+    reader.head()?;
+    let mut sum = Sum::default();
+    loop {
+        let row = reader.rest;
+        reader.any_row()?;
+        let length = row.len() - reader.rest.len();
+        sum.rows += 1;
+        sum.hash = sum.hash.wrapping_add(xxh3_128(row.get(..length)?));
+        if reader.rest.is_empty() {
+            return Some(sum);
+        }
+        reader.ends()?;
+    }
+}
+
+/// The classes of the columns that INSERT names, in its order.
+fn classes_of(columns: &[Column], named: &str) -> Option<Vec<Class>> {
+    let Some(mut rest) = named.strip_prefix('(').and_then(|n| n.strip_suffix(')')) else {
+        return Some(columns.iter().map(|c| c.class).collect());
+    };
+    let mut all = vec![];
+    loop {
+        let mut at = 1;
+        loop {
+            at += rest.get(at..)?.find('`')?;
+            if rest.get(at + 1..)?.starts_with('`') {
+                at += 2;
+                continue;
+            }
+            break;
+        }
+        let name = rest.strip_prefix('`')?.get(..at - 1)?.replace("``", "`");
+        all.push(columns.iter().find(|c| c.name == name)?.class);
+        rest = &rest[at + 1..];
+        if rest.is_empty() {
+            return Some(all);
+        }
+        rest = rest.strip_prefix(", ")?;
+    }
+}
+
+/// What MySQL's client writes before bytes between quotes.
+const BINARY: &[u8] = b"_binary ";
+
+struct Reader<'a> {
+    rest: &'a [u8],
+    set: Set,
+}
+
+impl Reader<'_> {
+    fn skip(&mut self, what: &[u8]) -> Option<()> {
+        self.rest = self.rest.strip_prefix(what)?;
+        Some(())
+    }
+
+    /// True if a statement begins; false at the end of the text. Headings are passed over.
+    fn begins(&mut self) -> Option<bool> {
+        loop {
+            match self.rest {
+                [] => return Some(false),
+                [b'\n', ..] => self.rest = &self.rest[1..],
+                [b'-', b'-', ..] => {
+                    let end = memchr::memchr(b'\n', self.rest)?;
+                    self.rest = &self.rest[end..];
+                }
+                _ => return Some(true),
+            }
+        }
+    }
+
+    /// Reads up to the first row, and gives the columns that are named.
+    fn head(&mut self) -> Option<String> {
+        self.skip(b"INSERT INTO `")?;
+        loop {
+            let end = memchr::memchr(b'`', self.rest)?;
+            self.rest = self.rest.get(end + 1..)?;
+            if self.rest.first() != Some(&b'`') {
+                break;
+            }
+            self.rest = &self.rest[1..];
+        }
+        self.skip(b" ")?;
+        let mut named = String::new();
+        if self.rest.first() == Some(&b'(') {
+            let (mut at, mut inside) = (1, false);
+            loop {
+                match *self.rest.get(at)? {
+                    b'`' => inside = !inside,
+                    b')' if !inside => break,
+                    _ => {}
+                }
+                at += 1;
+            }
+            named = std::str::from_utf8(self.rest.get(..=at)?).ok()?.to_owned();
+            self.rest = self.rest.get(at + 1..)?;
+            self.skip(b" ")?;
+        }
+        self.skip(b"VALUES")?;
+        // A client of MySQL goes on in the same line.
+        self.skip(b"\n").or_else(|| self.skip(b" "))?;
+        Some(named)
+    }
+
+    /// After a row: true if the statement ends.
+    fn ends(&mut self) -> Option<bool> {
+        if let Some(rest) = self.rest.strip_prefix(b";\n") {
+            self.rest = rest;
+            return Some(true);
+        }
+        self.skip(b",")?;
+        if self.rest.first() == Some(&b'\n') {
+            self.rest = &self.rest[1..];
+        }
+        Some(false)
+    }
+
+    /// A row of any values: what stands in quotes closes no parenthesis.
+    fn any_row(&mut self) -> Option<()> {
+        self.skip(b"(")?;
+        let mut depth = 1usize;
+        while depth > 0 {
+            let (byte, rest) = self.rest.split_first()?;
+            self.rest = rest;
+            match byte {
+                b'(' => depth += 1,
+                b')' => depth -= 1,
+                b'\'' => loop {
+                    let at = memchr::memchr2(b'\'', b'\\', self.rest)?;
+                    let escaped = self.rest.get(at) == Some(&b'\\');
+                    self.rest = self.rest.get(at + 1 + usize::from(escaped)..)?;
+                    if !escaped {
+                        break;
+                    }
+                },
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    fn row(&mut self, classes: &[Class], out: &mut Vec<u8>) -> Option<()> {
+        self.skip(b"(")?;
+        for (n, class) in classes.iter().enumerate() {
+            if n > 0 {
+                self.skip(b",")?;
+                out.push(b'\t');
+            }
+            if let Some(rest) = self.rest.strip_prefix(BINARY) {
+                let rest = rest.strip_prefix(b"'")?;
+                if *class != Class::Bytes {
+                    return None;
+                }
+                self.rest = self.text(rest, *class, out)?;
+                continue;
+            }
+            match self.rest {
+                [b'\'', rest @ ..] => self.rest = self.text(rest, *class, out)?,
+                [b'0', b'x', rest @ ..] => self.rest = self.bytes(rest, *class, out)?,
+                [b'N', b'U', b'L', b'L', rest @ ..] => {
+                    out.extend_from_slice(b"\\N");
+                    self.rest = rest;
+                }
+                _ => {
+                    if *class != Class::Number {
+                        return None;
+                    }
+                    let digits =
+                        |b: &u8| matches!(b, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+                    let end = self.rest.iter().position(|b| !digits(b))?;
+                    let number = &self.rest[..end];
+                    // INSERT reads a sign before nothing as none.
+                    let zero = number.first() == Some(&b'-')
+                        && number.iter().all(|b| matches!(b, b'-' | b'0' | b'.'));
+                    if end == 0 || zero {
+                        return None;
+                    }
+                    out.extend_from_slice(&self.rest[..end]);
+                    self.rest = &self.rest[end..];
+                }
+            }
+        }
+        out.push(b'\n');
+        self.skip(b")")
+    }
+
+    /// Text after its quote; gives what follows it.
+    fn text<'b>(&self, mut rest: &'b [u8], class: Class, out: &mut Vec<u8>) -> Option<&'b [u8]> {
+        match (class, self.set) {
+            (Class::Plain | Class::Utf8, _) | (Class::Text, Set::Utf8) => {}
+            // As the dump's session has them.
+            (Class::Bytes, Set::Binary) => {}
+            // Nothing.
+            (Class::Bytes, Set::Utf8) if rest.first() == Some(&b'\'') => {}
+            _ => return None,
+        }
+        loop {
+            let at = memchr::memchr3(b'\'', b'\\', b'\t', rest)?;
+            let (before, found) = rest.split_at(at);
+            out.extend_from_slice(before);
+            match found {
+                [b'\'', after @ ..] => return (after.first() != Some(&b'\'')).then_some(after),
+                [b'\t', after @ ..] => {
+                    out.extend_from_slice(b"\\t");
+                    rest = after;
+                }
+                [
+                    b'\\',
+                    escaped @ (b'0' | b'n' | b'r' | b'Z' | b'\'' | b'"' | b'\\'),
+                    after @ ..,
+                ] => {
+                    out.extend_from_slice(&[b'\\', *escaped]);
+                    rest = after;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Bytes in digits; gives what follows them.
+    fn bytes<'b>(&self, rest: &'b [u8], class: Class, out: &mut Vec<u8>) -> Option<&'b [u8]> {
+        if self.set != Set::Binary || !matches!(class, Class::Bytes | Class::Utf8) {
+            return None;
+        }
+        let mut at = 0;
+        while let Some([high, low]) = rest.get(at..at + 2) {
+            let (Some(high), Some(low)) = (digit(*high), digit(*low)) else {
+                break;
+            };
+            let byte = high << 4 | low;
+            match byte {
+                0 => out.extend_from_slice(b"\\0"),
+                b'\t' => out.extend_from_slice(b"\\t"),
+                b'\n' => out.extend_from_slice(b"\\n"),
+                b'\\' => out.extend_from_slice(b"\\\\"),
+                _ => out.push(byte),
+            }
+            at += 2;
+        }
+        rest.get(at..).filter(|_| at > 0)
+    }
+}
+
+/// The value of a digit of sixteen.
+fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn columns(classes: &[Class]) -> Vec<Column> {
+        let named = classes.iter().zip(["a", "b`", "c", "d", "e"]);
+        named
+            .map(|(class, name)| Column {
+                name: name.to_owned(),
+                class: *class,
+            })
+            .collect()
+    }
+
+    fn turned(text: &str, classes: &[Class], set: Set) -> Option<(u64, String, Vec<u8>)> {
+        let mut out = b"before".to_vec();
+        let rows = rows(text.as_bytes(), &columns(classes), set, &mut out)?;
+        Some((rows.sum.rows, rows.columns, out))
+    }
+
+    #[test]
+    fn the_sum_is_that_of_each_rows_text() {
+        let rows = [
+            r"(1,'it\'s),(''',0xff)",
+            r"(-2.5e3,'\\',NULL)",
+            r"(3,st_x('('),'')",
+        ];
+        let hash = rows
+            .iter()
+            .map(|row| xxh3_128(row.as_bytes()))
+            .fold(0, u128::wrapping_add);
+        for between in [",", ",\n"] {
+            let text = format!(
+                "INSERT INTO `a``(` (`x)`, `y`) VALUES\n{}",
+                rows.join(between)
+            );
+            assert_eq!(sum(text.as_bytes()), Some(Sum { rows: 3, hash }));
+            for end in 0..text.len() {
+                let cut = sum(&text.as_bytes()[..end]);
+                assert!(cut.is_none_or(|sum| sum.rows < 3), "{end}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_a_frame_become_lines() {
+        let text = "--\n-- Dumping data for table `t`\n--\n\nINSERT INTO `t``(` VALUES\n(1,'it\\'s\\n\tq\\\\N',NULL),\n(-0e0,'','2024-01-01'),(1.5e-7,'),(','x');\nINSERT INTO `t``(` VALUES\n(2,'é','y');\n\n";
+        let (count, named, out) =
+            turned(text, &[Class::Number, Class::Text, Class::Plain], Set::Utf8).unwrap();
+        assert_eq!((count, named.as_str()), (4, ""));
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "1\tit\\'s\\n\\tq\\\\N\t\\N\n-0e0\t\t2024-01-01\n1.5e-7\t),(\tx\n2\té\ty\n"
+        );
+    }
+
+    #[test]
+    fn bytes_are_sent_as_they_are() {
+        let text = "INSERT INTO `t` (`b``)`, `a`) VALUES\n(0x0009610A5C27FF,'a\\0'),\n('',0xC3);\n";
+        let all = [
+            Column {
+                name: "a".into(),
+                class: Class::Utf8,
+            },
+            Column {
+                name: "b`)".into(),
+                class: Class::Bytes,
+            },
+        ];
+        let mut out = vec![];
+        let rows = rows(text.as_bytes(), &all, Set::Binary, &mut out).unwrap();
+        assert_eq!((rows.sum.rows, rows.columns.as_str()), (2, "(`b``)`, `a`)"));
+        assert_eq!(out, b"\\0\\ta\\n\\\\'\xff\ta\\0\n\t\xc3\n");
+    }
+
+    #[test]
+    fn bytes_between_quotes_are_those_of_the_dump() {
+        let text = "INSERT INTO `t` VALUES (1,_binary 'a\\0\t\\'\\Z'),(2,'\\\\x');\nINSERT INTO `t` VALUES (3,'');\n";
+        let (count, _, out) = turned(text, &[Class::Number, Class::Bytes], Set::Binary).unwrap();
+        assert_eq!(count, 3);
+        assert_eq!(out, b"1\ta\\0\\t\\'\\Z\n2\t\\\\x\n3\t\n");
+    }
+
+    #[test]
+    fn what_might_be_read_otherwise_stays_an_insert() {
+        let one = |value: &str, class, set| {
+            turned(
+                &format!("INSERT INTO `t` VALUES\n({value});\n"),
+                &[class],
+                set,
+            )
+        };
+        // A member of an ENUM by its number, bytes in place of text, text that is to be converted.
+        assert_eq!(one("3", Class::Utf8, Set::Utf8), None);
+        assert_eq!(one("0xFF", Class::Utf8, Set::Utf8), None);
+        assert_eq!(one("0xFF", Class::Text, Set::Binary), None);
+        assert_eq!(one("'x'", Class::Text, Set::Binary), None);
+        assert_eq!(one("'x'", Class::Bytes, Set::Utf8), None);
+        assert_eq!(one("_binary 'x'", Class::Utf8, Set::Binary), None);
+        assert_eq!(one("_binary 0xFF", Class::Bytes, Set::Binary), None);
+        assert_eq!(one("'x'", Class::Number, Set::Utf8), None);
+        assert_eq!(one("'x''y'", Class::Utf8, Set::Utf8), None);
+        assert_eq!(one("'x\\%'", Class::Utf8, Set::Utf8), None);
+        assert_eq!(one("-0", Class::Number, Set::Utf8), None);
+        assert_eq!(one("-0.00", Class::Number, Set::Utf8), None);
+        assert_eq!(one("1+1x", Class::Number, Set::Utf8), None);
+        assert_eq!(one("0xF", Class::Bytes, Set::Binary), None);
+        assert!(one("0xFF", Class::Utf8, Set::Binary).is_some());
+        let many = |text: &str| turned(text, &[Class::Number], Set::Utf8);
+        for text in [
+            "INSERT INTO `t` VALUES\n(1,2);\n",
+            "INSERT INTO `t` VALUES\n();\n",
+            "INSERT INTO `t` VALUES\n(1)",
+            "INSERT INTO `t` VALUES\n(1);\nSET x=1;\n",
+            "INSERT INTO `t` (`z`) VALUES\n(1);\n",
+            "REPLACE INTO `t` VALUES\n(1);\n",
+            "",
+        ] {
+            assert_eq!(many(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_table_is_sent_in_the_set_that_keeps_all_its_columns() {
+        use Class::{Bytes, Number, Other, Plain, Text, Utf8};
+        let set = |classes: &[Class]| set_of(&columns(classes));
+        assert_eq!(set(&[Number, Plain, Utf8, Text]), Some(Set::Utf8));
+        assert_eq!(set(&[Number, Plain, Utf8, Bytes]), Some(Set::Binary));
+        assert_eq!(set(&[Text, Bytes]), None);
+        assert_eq!(set(&[Number, Other]), None);
+        assert_eq!(set(&[]), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_rows_or_not(text in "[INSERTO`VALU\n(),'\\\\0xNL;a -]{0,80}") {
+            let mut out = vec![];
+            let all = columns(&[Class::Utf8, Class::Number]);
+            let _ = rows(text.as_bytes(), &all, Set::Utf8, &mut out);
+            let text = format!("INSERT INTO `t` VALUES\n({text}");
+            let _ = rows(text.as_bytes(), &all, Set::Binary, &mut out);
+        }
+    }
+}

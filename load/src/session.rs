@@ -1,0 +1,102 @@
+//! A session of the target as the dump's head sets it.
+
+use wire::{Connection, Done};
+
+/// Opens a connection to the target.
+pub type Open<'a> = &'a (dyn Fn() -> Result<Connection, wire::Error> + Sync);
+
+/// A comment that this server passes over is an empty statement to it.
+const EMPTY: u16 = 1065;
+/// More values of an answer are not kept.
+const ROWS: usize = 10_000_000;
+
+/// A warning of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Note, Warning or Error.
+    pub level: String,
+    /// Its number.
+    pub number: u32,
+    /// Its words. They may quote a value.
+    pub text: String,
+}
+
+/// A connection, and the database that it uses.
+pub(crate) struct Session {
+    pub(crate) connection: Connection,
+    used: String,
+}
+
+impl Session {
+    /// Opens one, and runs `settings` in it.
+    pub(crate) fn open(open: Open<'_>, settings: &[Vec<u8>]) -> Result<Self, wire::Error> {
+        let mut connection = open()?;
+        connection.execute("SET NAMES utf8mb4")?;
+        for statement in settings {
+            execute(&mut connection, statement)?;
+        }
+        // Others of this load hold a table for as long as the server takes for a frame of it.
+        connection.execute("SET SESSION innodb_lock_wait_timeout = 3600")?;
+        // One may have nothing to do for as long as others load.
+        connection.execute("SET SESSION wait_timeout = 604800")?;
+        Ok(Self {
+            connection,
+            used: String::new(),
+        })
+    }
+
+    /// Runs a statement.
+    pub(crate) fn execute(&mut self, statement: &[u8]) -> Result<Done, wire::Error> {
+        execute(&mut self.connection, statement)
+    }
+
+    /// Uses a database.
+    pub(crate) fn enter(&mut self, database: &str) -> Result<(), wire::Error> {
+        if self.used != database {
+            let statement = format!("USE {}", dump::sql::name(database));
+            self.connection.execute(&statement)?;
+            database.clone_into(&mut self.used);
+        }
+        Ok(())
+    }
+
+    /// The rows of an answer; NULL is empty.
+    pub(crate) fn ask(&mut self, statement: &str) -> Result<Vec<Vec<String>>, wire::Error> {
+        let mut rows = self.connection.query(statement)?;
+        let columns = rows.columns().len();
+        let mut all = vec![];
+        while let Some(mut row) = rows.read()? {
+            if all.len() == ROWS {
+                return Err(wire::Error::Malformed("an answer has no end"));
+            }
+            let mut values = Vec::with_capacity(columns);
+            for _ in 0..columns {
+                let value = row.value()?.unwrap_or_default();
+                values.push(String::from_utf8_lossy(value).into_owned());
+            }
+            all.push(values);
+        }
+        Ok(all)
+    }
+
+    /// What the server warned about at the last statement.
+    pub(crate) fn warnings(&mut self) -> Result<Vec<Warning>, wire::Error> {
+        let rows = self.ask("SHOW WARNINGS")?;
+        let warning = |row: Vec<String>| {
+            let mut row = row.into_iter();
+            Warning {
+                level: row.next().unwrap_or_default(),
+                number: row.next().and_then(|n| n.parse().ok()).unwrap_or_default(),
+                text: row.next().unwrap_or_default(),
+            }
+        };
+        Ok(rows.into_iter().map(warning).collect())
+    }
+}
+
+fn execute(connection: &mut Connection, statement: &[u8]) -> Result<Done, wire::Error> {
+    match connection.execute_bytes(statement) {
+        Err(e) if e.number() == Some(EMPTY) => Ok(Done::default()),
+        done => done,
+    }
+}

@@ -1,0 +1,266 @@
+//! Binary logs: slots of their own, their books, and Jobs that are no runs.
+
+use crds::binlogs::{BinlogStatus, Gap, Window};
+use crds::report::{self, Report};
+use crds::time::to_k8s;
+
+use super::*;
+
+const MINUTE: i64 = 60;
+
+/// Binary logs are pulled each minute from 10:00:00 on; the backup itself is due once a day.
+fn world() -> World {
+    let mut world = World::new("0 0 * * *", "2025-01-01T09:59:30Z");
+    world.seen.settings.binlog_interval = Some(MINUTE);
+    world.at("2025-01-01T10:00:00Z");
+    world
+}
+
+fn books(world: &World) -> &BinlogStatus {
+    world.seen.status.binlogs.as_ref().unwrap()
+}
+
+/// due, succeeded, failed, skipped, missed.
+fn totals(world: &World) -> [i64; 5] {
+    let t = books(world).totals;
+    let open = i64::from(books(world).open.is_some());
+    assert_eq!(t.due, t.succeeded + t.failed + t.skipped + t.missed + open);
+    [t.due, t.succeeded, t.failed, t.skipped, t.missed]
+}
+
+fn pulls(world: &World) -> Vec<&str> {
+    let jobs = world.started.iter().filter(|s| s.action == Action::Binlogs);
+    jobs.map(|s| s.name.as_str()).collect()
+}
+
+fn name(slot: &str) -> String {
+    crds::names::binlogs_name("shop", "uid-shop", t(slot))
+}
+
+/// The Job ends well, its pod with a report of what was stored.
+fn pulled(world: &mut World, job: &str, said: report::Binlogs) {
+    let mut report = Report::new(job);
+    report.good = Some(true);
+    report.binlogs = Some(said);
+    let end = Ended {
+        exit_code: 0,
+        reason: "Completed".into(),
+        message: report.to_termination_message().into(),
+        at: Some(world.now),
+    };
+    world.leave(job, true, Some(end));
+}
+
+#[test]
+fn each_interval_is_pulled_once_and_stands_in_books_of_its_own() {
+    let mut world = world();
+    assert_eq!(pulls(&world), [""; 0], "none is due at the beginning");
+    assert_eq!(world.wake, Some(t("2025-01-01T10:01:00Z")));
+    world.live_to(t("2025-01-01T10:01:00Z"));
+    assert_eq!(pulls(&world), [name("2025-01-01T10:01:00Z")]);
+    assert_eq!(totals(&world), [1, 0, 0, 0, 0]);
+    world.now += Duration::seconds(5);
+    world.finish(&name("2025-01-01T10:01:00Z"), true);
+    assert_eq!(totals(&world), [1, 1, 0, 0, 0]);
+    assert_eq!(world.wake, Some(t("2025-01-01T10:02:00Z")));
+    // Of the object's own books nothing has moved.
+    let own = world.seen.status.totals.unwrap();
+    assert_eq!((own.due, own.manual), (0, 0));
+    assert_eq!(world.seen.status.runs, []);
+    // What went well goes after a minute.
+    world.live_to(t("2025-01-01T10:02:30Z"));
+    assert!(
+        world
+            .deleted
+            .contains(&(name("2025-01-01T10:01:00Z"), false))
+    );
+    assert_eq!(pulls(&world).len(), 2);
+}
+
+/// The slot stands in status before the Job is asked for: the plan that opens it creates nothing.
+#[test]
+fn a_crash_between_books_and_job_neither_loses_nor_doubles_a_slot() {
+    let mut world = world();
+    world.now = t("2025-01-01T10:01:00Z");
+    let opening = plan(&world.seen, world.now, &built);
+    assert!(opening.steps.is_empty(), "{:?}", opening.steps);
+    let open = opening.status.binlogs.clone().unwrap().open.unwrap();
+    assert_eq!(open.job, name("2025-01-01T10:01:00Z"));
+    world.seen.status = opening.status;
+    // The next leader, a minute and a half later: it looks live, and creates that very Job.
+    world.at("2025-01-01T10:02:30Z");
+    assert_eq!(pulls(&world), [name("2025-01-01T10:01:00Z")]);
+    assert!(world.live_reads > 0);
+    // The Job vanishes while it runs: what it pulls is pulled again under the same name.
+    world.seen.jobs.clear();
+    world.settle();
+    assert_eq!(pulls(&world).len(), 2);
+    assert_eq!(pulls(&world)[1], name("2025-01-01T10:01:00Z"));
+    assert_eq!(totals(&world), [1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn what_comes_due_meanwhile_is_skipped_but_the_newest_and_an_outage_is_missed() {
+    let mut world = world();
+    world.live_to(t("2025-01-01T10:01:00Z"));
+    // It takes three and a half minutes.
+    world.live_to(t("2025-01-01T10:04:30Z"));
+    assert_eq!(pulls(&world).len(), 1);
+    world.finish(&name("2025-01-01T10:01:00Z"), true);
+    assert_eq!(pulls(&world)[1], name("2025-01-01T10:04:00Z"));
+    assert_eq!(totals(&world), [4, 1, 0, 2, 0]);
+    world.finish(&name("2025-01-01T10:04:00Z"), true);
+    // The operator is away for ten minutes.
+    world.at("2025-01-01T10:14:10Z");
+    assert_eq!(pulls(&world)[2], name("2025-01-01T10:14:00Z"));
+    assert_eq!(totals(&world), [14, 2, 0, 2, 9]);
+}
+
+#[test]
+fn a_suspended_object_pulls_nothing_and_counts_what_it_missed() {
+    let mut world = world();
+    world.seen.settings.suspend = true;
+    world.live_to(t("2025-01-01T10:10:30Z"));
+    assert_eq!(pulls(&world), [""; 0]);
+    world.seen.settings.suspend = false;
+    world.settle();
+    assert_eq!(pulls(&world), [name("2025-01-01T10:10:00Z")]);
+    assert_eq!(totals(&world), [10, 0, 0, 0, 9]);
+}
+
+#[test]
+fn an_edited_interval_counts_from_its_first_sight_on() {
+    let mut world = world();
+    world.seen.settings.binlog_interval = Some(30);
+    world.at("2025-01-01T10:00:40Z");
+    world.live_to(t("2025-01-01T10:01:10Z"));
+    assert_eq!(pulls(&world), [name("2025-01-01T10:01:10Z")]);
+    assert_eq!(totals(&world), [1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn without_the_field_the_books_end_once_no_pull_is_open() {
+    let mut world = world();
+    world.live_to(t("2025-01-01T10:01:00Z"));
+    world.seen.settings.binlog_interval = None;
+    world.settle();
+    assert!(world.seen.status.binlogs.is_some(), "a pull is open");
+    world.finish(&name("2025-01-01T10:01:00Z"), true);
+    world.settle();
+    assert_eq!(world.seen.status.binlogs, None);
+    world.live_to(t("2025-01-01T10:10:00Z"));
+    assert_eq!(pulls(&world).len(), 1);
+}
+
+#[test]
+fn a_failed_pull_is_told_once_and_so_is_its_end() {
+    let mut world = world();
+    for minute in 1..=4 {
+        let slot = format!("2025-01-01T10:0{minute}:00Z");
+        world.live_to(t(&slot));
+        world.finish(&name(&slot), minute == 4);
+    }
+    let told: Vec<&str> = world.events.iter().map(|e| e.reason.as_str()).collect();
+    let of = |reason: &str| told.iter().filter(|r| **r == reason).count();
+    assert_eq!((of("BinlogsFailed"), of("BinlogsPulled")), (1, 1));
+    assert_eq!(totals(&world), [4, 1, 3, 0, 0]);
+    assert_eq!(books(&world).consecutive_failures, 0);
+    assert_eq!(books(&world).message, "");
+}
+
+#[test]
+fn a_job_that_never_runs_is_given_up_and_the_next_interval_comes() {
+    let mut world = world().with(|s| s.startup_deadline = 30);
+    world.now = t("2025-01-01T10:01:00Z");
+    world.settle();
+    let first = name("2025-01-01T10:01:00Z");
+    world.seen.jobs[0].ran = false;
+    world.live_to(t("2025-01-01T10:01:40Z"));
+    assert_eq!(totals(&world), [1, 0, 1, 0, 0]);
+    assert!(books(&world).message.contains("not running within 30 s"));
+    assert!(world.deleted.contains(&(first, true)));
+    world.live_to(t("2025-01-01T10:02:00Z"));
+    assert_eq!(pulls(&world)[1], name("2025-01-01T10:02:00Z"));
+}
+
+#[test]
+fn a_window_grows_and_a_gap_is_told_once() {
+    let mut world = world();
+    let at = |text: &str| to_k8s(t(text));
+    world.live_to(t("2025-01-01T10:01:00Z"));
+    let stored = report::Binlogs {
+        first: "2025-01-01T09:00:00Z".into(),
+        seen: "2025-01-01T10:01:02Z".into(),
+        ..report::Binlogs::default()
+    };
+    pulled(&mut world, &name("2025-01-01T10:01:00Z"), stored);
+    let window = Window {
+        from: at("2025-01-01T09:00:00Z"),
+        until: at("2025-01-01T10:01:02Z"),
+    };
+    assert_eq!(books(&world).windows, std::slice::from_ref(&window));
+
+    world.live_to(t("2025-01-01T10:02:00Z"));
+    let hole = report::Gap {
+        cause: "Purged".into(),
+        from: "2025-01-01T10:01:02Z".into(),
+        to: "2025-01-01T10:01:40Z".into(),
+        message: "the server removed binary logs before they were read".into(),
+    };
+    let stored = report::Binlogs {
+        first: "2025-01-01T10:01:40Z".into(),
+        seen: "2025-01-01T10:02:01Z".into(),
+        gaps: vec![hole],
+        ..report::Binlogs::default()
+    };
+    pulled(&mut world, &name("2025-01-01T10:02:00Z"), stored.clone());
+    let begun = Window {
+        from: at("2025-01-01T10:01:40Z"),
+        until: at("2025-01-01T10:02:01Z"),
+    };
+    assert_eq!(books(&world).windows, [begun, window]);
+    let gap = Gap {
+        from: Some(at("2025-01-01T10:01:02Z")),
+        to: Some(at("2025-01-01T10:01:40Z")),
+        reason: "Purged".into(),
+        message: "the server removed binary logs before they were read".into(),
+    };
+    assert_eq!(books(&world).gaps, [gap]);
+    let told: Vec<&EventSpec> = world
+        .events
+        .iter()
+        .filter(|e| e.reason == "BinlogGap")
+        .collect();
+    assert_eq!(told.len(), 1);
+    assert!(told[0].warning);
+    assert_eq!(
+        told[0].note,
+        "between 2025-01-01T10:01:02Z and 2025-01-01T10:01:40Z events of the binary log may be missing: the server removed binary logs before they were read; no moment in between can be restored to"
+    );
+}
+
+/// Books and backups beside each other, over a day of random ends.
+#[test]
+fn backups_run_as_if_there_were_no_binary_logs() {
+    let ends = |interval: Option<i64>| {
+        let mut world = World::new("*/7 * * * *", "2025-01-01T09:59:30Z");
+        world.seen.settings.binlog_interval = interval;
+        world.settle();
+        for minute in 1..180 {
+            let now = t("2025-01-01T10:00:00Z") + Duration::minutes(minute);
+            world.live_to(now);
+            let open: Vec<String> = world
+                .seen
+                .jobs
+                .iter()
+                .filter(|j| j.is_active())
+                .map(|j| j.name.to_string())
+                .collect();
+            for job in open {
+                world.finish(&job, minute % 5 != 0);
+            }
+        }
+        (world.slots(), world.seen.status.totals)
+    };
+    assert_eq!(ends(Some(45)), ends(None));
+}

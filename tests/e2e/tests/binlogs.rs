@@ -1,0 +1,239 @@
+//! Point in time on the cluster: binary logs are pulled by interval, the window grows, and what was dropped is there again
+//! in another server, as it was a moment before.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "tests"
+)]
+
+use chrono::{DateTime, Utc};
+use crds::time::parse_rfc3339;
+use e2e::database::ROOT_PASSWORD;
+use e2e::{Namespace, Output, cluster, eventually, wait_for};
+use serde_json::Value;
+
+/// A MariaDB of the test's own namespace.
+struct Server<'a> {
+    ns: &'a Namespace,
+    name: &'static str,
+}
+
+impl<'a> Server<'a> {
+    fn start(ns: &'a Namespace, name: &'static str, arguments: &str) -> Self {
+        let image = &cluster().mariadb_image;
+        ns.apply(&format!(
+            "apiVersion: v1
+kind: Service
+metadata: {{name: {name}}}
+spec: {{selector: {{app: {name}}}, ports: [{{port: 3306}}]}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}}}
+spec:
+  selector: {{matchLabels: {{app: {name}}}}}
+  template:
+    metadata: {{labels: {{app: {name}}}}}
+    spec:
+      containers:
+      - name: mariadb
+        image: {image}
+        imagePullPolicy: IfNotPresent
+        args: [{arguments}]
+        env: [{{name: MARIADB_ROOT_PASSWORD, value: {ROOT_PASSWORD}}}]
+---
+"
+        ));
+        Self { ns, name }
+    }
+
+    fn awaited(self) -> Self {
+        wait_for(&format!("{} answers", self.name), 120, || {
+            (self.try_sql("select 1").code == 0).then_some(())
+        });
+        self
+    }
+
+    fn try_sql(&self, text: &str) -> Output {
+        let client = "MYSQL_PWD=$MARIADB_ROOT_PASSWORD exec mariadb -uroot -N -B";
+        let deployment = format!("deployment/{}", self.name);
+        let exec = ["exec", "-i", &deployment, "--", "sh", "-c", client];
+        self.ns.kubectl_with(&exec, text)
+    }
+
+    fn sql(&self, text: &str) -> String {
+        self.try_sql(text).ok().stdout
+    }
+}
+
+fn books(ns: &Namespace) -> Value {
+    ns.mysql_backup("shop").unwrap()["status"]["binlogs"].clone()
+}
+
+/// The moment up to which all is stored.
+fn until(ns: &Namespace) -> Option<DateTime<Utc>> {
+    parse_rfc3339(books(ns)["windows"][0]["until"].as_str()?)
+}
+
+/// Waits until all that was committed up to `moment` is stored.
+fn stored(ns: &Namespace, moment: DateTime<Utc>) {
+    eventually("what was committed is stored", 90, || {
+        until(ns).is_some_and(|at| at >= moment)
+    });
+}
+
+fn condition(ns: &Namespace) -> (String, String) {
+    let object = ns.mysql_backup("shop").unwrap();
+    let all = object["status"]["conditions"].as_array().unwrap();
+    let found = all.iter().find(|c| c["type"] == "BinlogsComplete");
+    let text = |key: &str| {
+        found
+            .map(|c| c[key].as_str().unwrap().to_owned())
+            .unwrap_or_default()
+    };
+    (text("status"), text("reason"))
+}
+
+#[test]
+fn the_window_grows_a_dropped_table_comes_back_and_a_log_that_was_begun_anew_is_a_gap() {
+    let ns = cluster().namespace("e2e-binlogs");
+    let source = Server::start(
+        &ns,
+        "source",
+        "--log-bin=bin, --server-id=7, --binlog-format=ROW",
+    );
+    let target = Server::start(&ns, "target", "");
+    let source = source.awaited();
+    source.sql("create database shop; create table shop.t (id int primary key, v varchar(20)); insert into shop.t values (1, 'a')");
+    let _volume = ns.volume("data");
+    ns.secret("root", &[("username", "root"), ("password", ROOT_PASSWORD)]);
+    ns.backup(&[
+        "create",
+        "mysql",
+        "shop",
+        "--schedule",
+        "@yearly",
+        "--host",
+        "source",
+        "--secret",
+        "root",
+        "--pvc",
+        "data",
+        "--binlogs",
+        "30s",
+    ])
+    .ok();
+    ns.backup(&["run-now", "shop", "--wait", "--timeout", "3m"])
+        .ok();
+
+    source.sql("insert into shop.t values (2, 'b')");
+    let committed = Utc::now();
+    stored(&ns, committed);
+    assert_eq!(condition(&ns), ("True".into(), "Complete".into()));
+    let described = ns.backup(&["describe", "shop"]).ok().stdout;
+    for words in ["Binary logs:   pulled every 30s", "Recoverable:   up to "] {
+        assert!(described.contains(words), "{described}");
+    }
+    let listed = ns.backup(&["list", "-o", "wide"]).ok().stdout;
+    assert!(listed.contains("RECOVERABLE"), "{listed}");
+
+    // A table is dropped, and is there again in another server as it was a moment before.
+    let dropped =
+        source.sql("set session gtid_domain_id = 0; drop table shop.t; select @@last_gtid");
+    let dropped = dropped.trim();
+    stored(&ns, Utc::now());
+    let target = target.awaited();
+    ns.backup(&[
+        "restore",
+        "shop",
+        "--to",
+        "target",
+        "--secret",
+        "root",
+        "--before-gtid",
+        dropped,
+        "--wait",
+        "--timeout",
+        "3m",
+    ])
+    .ok();
+    assert_eq!(
+        target.sql("select id, v from shop.t order by id"),
+        "1\ta\n2\tb\n"
+    );
+    println!("demo: back to before the DROP {dropped}, equal");
+
+    // What the backup holds, and of that the lost table alone, back into its own server.
+    let run = ns.mysql_backup("shop").unwrap()["status"]["runs"][0]["name"].clone();
+    let shown = ns.backup(&["show", run.as_str().unwrap()]).ok().stdout;
+    assert!(
+        shown.lines().any(|l| l.contains("shop") && l.contains('t')),
+        "{shown}"
+    );
+    ns.backup(&[
+        "restore",
+        "shop",
+        "--tables",
+        "shop.t",
+        "--to",
+        "source",
+        "--secret",
+        "root",
+        "--name",
+        "table",
+        "--wait",
+        "--timeout",
+        "3m",
+    ])
+    .ok();
+    assert_eq!(source.sql("select id, v from shop.t"), "1\ta\n");
+    let restored = ns.get(&["restores.batch.isekiro.com", "table"]).unwrap();
+    println!(
+        "a table alone: {} bytes read",
+        restored["status"]["readBytes"]
+    );
+    assert!(
+        restored["status"]["readBytes"].is_i64(),
+        "{}",
+        restored["status"]
+    );
+
+    // Somebody begins the log anew: what was committed between the last pull and then is not stored anywhere.
+    source.sql(
+        "create table shop.u (id int primary key); insert into shop.u values (3); reset master; insert into shop.u values (4)",
+    );
+    let gap = wait_for("the gap is told", 90, || {
+        let gaps = books(&ns)["gaps"].as_array().cloned().unwrap_or_default();
+        gaps.into_iter().next()
+    });
+    assert_eq!(gap["reason"], "Reset");
+    assert_eq!(condition(&ns), ("False".into(), "Reset".into()));
+    let health = ns.backup(&["health", "shop"]);
+    assert_eq!(health.code, 1, "a warning: {}", health.stdout);
+    eventually("an event tells it", 30, || {
+        let events = ns.get(&["events"]).unwrap();
+        events["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|e| e["reason"] == "BinlogGap")
+    });
+
+    // A backup begins anew.
+    ns.backup(&["run-now", "shop", "--wait", "--timeout", "3m"])
+        .ok();
+    eventually("a backup ends it", 60, || {
+        condition(&ns) == ("True".into(), "Complete".into())
+    });
+    let totals = books(&ns)["totals"].clone();
+    println!("pulls {totals}, windows {}", books(&ns)["windows"]);
+    let n = |key: &str| totals[key].as_i64().unwrap();
+    let open = i64::from(books(&ns)["open"].is_object());
+    assert_eq!(
+        n("due"),
+        n("succeeded") + n("failed") + n("skipped") + n("missed") + open
+    );
+    assert_eq!((n("failed"), n("missed")), (0, 0), "{totals}");
+}
