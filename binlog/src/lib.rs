@@ -15,6 +15,7 @@ pub mod plan;
 mod pull;
 pub mod reread;
 mod segment;
+pub mod span;
 
 pub use check::{Check, Ended, Start, Step, Stored};
 pub use cut::{Count, Cut, Join, Limits, Sink, Stop};

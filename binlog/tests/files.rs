@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use binlog::event::Header;
 use binlog::gtid::Gtids;
+use binlog::reread::Reading;
+use binlog::span::{Mark, Marker};
 use binlog::{Cut, Fault, Identity, Limits, Link, Segment, Start, Stop, Stored};
 use common::*;
 use proptest::prelude::*;
@@ -78,6 +80,46 @@ fn segments_are_whole_transactions_and_joined_the_file() {
                 let previous = pair[0].0.digest();
                 assert_eq!(pair[1].0.link, Link::Follows { previous });
             }
+        }
+    }
+}
+
+/// Where transactions begin and end in a file that is read again, with their GTIDs.
+#[test]
+fn transactions_of_a_stored_file_are_told_apart() {
+    for (index, (name, _, text)) in FILES.iter().enumerate() {
+        let (mut cut, mut kept) = (cut(u64::MAX), Kept::default());
+        feed(&mut cut, &mut kept, &sequence(index), 1 << 20).unwrap();
+        cut.finish(&mut kept).unwrap();
+        let (segment, bytes) = &kept.segments[0];
+        assert_eq!(segment.file, "bin.000002");
+        for part in [1, 9, 1 << 20] {
+            let mut reading = Reading::new(segment).unwrap();
+            let mut marker = Marker::default();
+            let (mut found, mut names, mut whole) = (BTreeSet::new(), vec![], vec![]);
+            for piece in bytes.chunks(part) {
+                reading
+                    .feed(piece, &mut |check, ended| {
+                        marker.mark(check, ended, &mut |mark| match mark {
+                            Mark::Begins { position, gtid } => {
+                                found.insert(position);
+                                names.extend(gtid.map(ToString::to_string));
+                            }
+                            Mark::Ends(transaction) => whole.push(transaction),
+                            Mark::Outside { .. } => {}
+                        });
+                    })
+                    .unwrap();
+            }
+            reading.end().unwrap();
+            assert_eq!(found, begins(text), "{name}");
+            let wanted: Vec<String> = gtids(text).iter().map(ToString::to_string).collect();
+            assert_eq!(names, wanted, "{name}");
+            // Each ends before the next begins, and its times are those of the segment.
+            assert!(whole.windows(2).all(|pair| pair[0].to <= pair[1].from));
+            let starts: BTreeSet<u64> = whole.iter().map(|t| t.from).collect();
+            assert_eq!(starts, found);
+            assert_eq!(whole.iter().map(|t| t.last).max(), Some(segment.last));
         }
     }
 }

@@ -10,6 +10,35 @@ pub const PROGRAM: &str = "/usr/local/bin/backup-runner";
 pub const HOLD: [&str; 2] = ["download", "hold"];
 /// Words of the command line after [`PROGRAM`] that send an artefact.
 pub const SEND: [&str; 2] = ["download", "send"];
+/// Words of the command line after [`PROGRAM`] that show the transactions of stored binary logs: behind them come a line with a
+/// [`BinlogHeader`], then pieces of text, each behind a line with its [`TextPart`]; one without length ends them.
+pub const BINLOG: [&str; 2] = ["download", "binlog"];
+
+/// What of stored binary logs is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BinlogHeader {
+    /// Transactions of the span.
+    pub transactions: u64,
+    /// Segments that hold them.
+    pub segments: u64,
+    /// Their bytes in the server's files.
+    pub bytes: u64,
+    /// What whoever reads it has to know: what of the span may be missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// A piece of text comes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TextPart {
+    /// Its bytes; 0 behind the last.
+    pub length: u64,
+    /// Behind the last: transactions that were shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<u64>,
+}
 
 /// What comes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 # throw away: MariaDB's (mariadb-server-core: the server alone), PostgreSQL's and Redis's. `make docker-build` links the program statically and puts
 # it into the build context, so that this file builds unchanged with docker and with buildah.
 
-# MySQL's own client, which bookworm lacks: from sid with the libraries it links to, in a directory of its own. Which
-# packages these are, to the byte, is in mysql-client.sha256 (deploy/images/pin-mysql writes it): what the source has beside
+# MySQL's own client, which bookworm lacks, and mysqlbinlog, which Debian has beside the server: from sid with the libraries
+# they link to, in a directory of their own. Which packages these are, to the byte, is in mysql-client.sha256 (deploy/images/pin-mysql writes it): what the source has beside
 # them is refused. Debian's signature is checked too; that it is of today is not, because the packages are those of one day.
 # MYSQL_SOURCE=mirror takes what the base's own mirror has, says what differs, and is for images that stay on this machine.
 FROM debian:bookworm-slim AS mysql
@@ -23,12 +23,16 @@ RUN apt-get update \
       'Dir::State::Status "/sid/status"' 'Dir::Cache::Archives "/sid/archives"' 'Dir::Cache::pkgcache ""' \
       'Dir::Cache::srcpkgcache ""' 'APT::Sandbox::User "root"' 'Acquire::Check-Valid-Until "false"' 'APT::Install-Recommends "false"' >/sid/apt.conf \
  && export APT_CONFIG=/sid/apt.conf && apt-get update && apt-get install -y --download-only mysql-client-core \
+ && (cd /sid/archives && apt-get download mysql-server-core) \
  && (cd /sid/archives && for file in *.deb; do grep -F "  $file" /sid/pinned || echo "0  $file"; done >/sid/wanted \
       && sha256sum --check --quiet --strict /sid/wanted || { \
         echo "$mirror has other packages than mysql-client.sha256 names: run deploy/images/pin-mysql" >&2; [ "$MYSQL_SOURCE" = mirror ]; }) \
- && for file in /sid/archives/*.deb; do dpkg-deb -x "$file" /sid/root || exit 1; done \
+ && for file in /sid/archives/*.deb; do case $file in \
+      */mysql-server-core_*) dpkg-deb --fsys-tarfile "$file" | tar -C /sid/root -x ./usr/bin/mysqlbinlog ;; \
+      *) dpkg-deb -x "$file" /sid/root ;; \
+    esac || exit 1; done \
  && cp -a /sid/root/usr/lib/*-linux-gnu /opt/mysql/lib && loader=$(basename /opt/mysql/lib/ld-linux-*.so.*) \
- && for name in mysqldump mysql; do cp "/sid/root/usr/bin/$name" /opt/mysql/bin/ \
+ && for name in mysqldump mysql mysqlbinlog; do cp "/sid/root/usr/bin/$name" /opt/mysql/bin/ \
       && patchelf --set-interpreter "/opt/mysql/lib/$loader" --force-rpath --set-rpath /opt/mysql/lib "/opt/mysql/bin/$name" \
       && "/opt/mysql/bin/$name" --version || exit 1; done \
  && rm -rf /opt/mysql/lib/gconv /opt/mysql/lib/perl* \

@@ -4,21 +4,27 @@
 //! decrypted and decompressed; of a Backup's archive the tar in it, which is read once before for
 //! its length and sum, unless `--expect LENGTH:SHA256` says what came of that. `download contents
 //! [--run NAME | --key KEY | --at TIME]` writes what is in an artefact, by its manifest or record alone
-//! ([`crds::contents`]). Whatever is wrong is one line on stderr, and the exit code.
+//! ([`crds::contents`]). `download binlog --from TIME [--to TIME] [--database NAME | --table DATABASE.TABLE]` writes the
+//! transactions of a span of time from stored binary logs ([`crds::download::BINLOG`]). Whatever is wrong is one line on stderr,
+//! and the exit code.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
+use binlog::span::Span;
 use crds::contents::CONTENTS;
-use crds::download::{HOLD, Header, SEND, Trailer};
+use crds::download::{BINLOG, HOLD, Header, SEND, Trailer};
 use crds::parts::CompressionType;
 use crds::report::{Reason, exit};
+use crds::time::parse_rfc3339;
 use sha2::{Digest, Sha256};
 
 use crate::backup;
 use crate::context::Context;
+use crate::database::mysql::decoder::Named;
 use crate::failure::Failure;
 use crate::mysql_backup::artefacts;
+use crate::mysql_backup::binlogs::shown;
 use crate::mysql_backup::manifest::Manifest;
 use crate::mysql_backup::stored::StoredDumps;
 use crate::settings::options::{Choice, Wanted};
@@ -35,6 +41,17 @@ pub enum Asked {
     Send(Wanted),
     /// Tell what is in an artefact.
     Contents(Choice),
+    /// Show transactions of stored binary logs.
+    Binlog(BinlogWords),
+}
+
+/// What of stored binary logs is asked for, as it was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BinlogWords {
+    from: String,
+    to: Option<String>,
+    database: Option<String>,
+    table: Option<String>,
 }
 
 /// Reads the command line; `None` if it is not about downloads.
@@ -49,7 +66,56 @@ pub fn asked(words: &[String]) -> Option<Result<Asked, Failure>> {
     if two == CONTENTS {
         return Some(contents(rest));
     }
+    if two == BINLOG {
+        return Some(binlog(rest).map(Asked::Binlog));
+    }
     (two == SEND).then(|| send(rest).map(Asked::Send))
+}
+
+fn binlog(words: &[String]) -> Result<BinlogWords, Failure> {
+    let mut asked = BinlogWords::default();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let value = words
+            .next()
+            .cloned()
+            .ok_or_else(|| Failure::settings(format!("download: {word} needs a value")))?;
+        match word.as_str() {
+            "--from" => asked.from = value,
+            "--to" => asked.to = Some(value),
+            "--database" => asked.database = Some(value),
+            "--table" => asked.table = Some(value),
+            other => return Err(Failure::settings(format!("download: unknown {other:?}"))),
+        }
+    }
+    Ok(asked)
+}
+
+impl BinlogWords {
+    fn read(&self) -> Result<shown::Wanted, Failure> {
+        let bad = |text: String| Failure::settings(format!("download binlog: {text}"));
+        let moment = |text: &str| {
+            let at = parse_rfc3339(text).filter(|at| at.timestamp_subsec_nanos() == 0);
+            at.and_then(|at| u32::try_from(at.timestamp()).ok())
+                .ok_or_else(|| {
+                    bad(format!(
+                        "{text:?} is no time in whole seconds since 1970 with a zone, such as 2025-01-15T10:30:00Z"
+                    ))
+                })
+        };
+        let span = Span {
+            from: moment(&self.from)?,
+            to: self.to.as_deref().map_or(Ok(u32::MAX), moment)?,
+        };
+        if span.from >= span.to {
+            return Err(bad("--from is not before --to".to_owned()));
+        }
+        Ok(shown::Wanted {
+            span,
+            open_ended: self.to.is_none(),
+            named: Named::new(self.database.clone(), self.table.as_deref()).map_err(bad)?,
+        })
+    }
 }
 
 fn contents(words: &[String]) -> Result<Asked, Failure> {
@@ -119,6 +185,7 @@ pub async fn serve(context: Arc<Context>, asked: Result<Asked, Failure>) -> i32 
             let task = tokio::task::spawn_blocking(move || match asked {
                 Asked::Hold => Ok(()),
                 Asked::Send(send) => artefact(&inner, &send, &mut io::stdout()),
+                Asked::Binlog(words) => shown::show(&inner, &words.read()?, &mut io::stdout()),
                 Asked::Contents(choice) => {
                     line(&mut io::stdout(), &crate::contents::of(&inner, &choice)?)
                 }
@@ -334,6 +401,43 @@ mod tests {
         };
         let expected = send.expect.unwrap();
         assert_eq!((expected.bytes, expected.sha256.as_str()), (7, "ab"));
+    }
+
+    #[test]
+    fn a_span_of_binary_logs() {
+        let read = |text: &str| match asked(&words(text)).unwrap() {
+            Ok(Asked::Binlog(words)) => words.read(),
+            Ok(other) => panic!("{other:?}"),
+            Err(e) => Err(e),
+        };
+        let found = read(
+            "download binlog --from 1970-01-01T00:00:10Z --to 1970-01-01T01:00:20+01:00 --table a.b",
+        );
+        let found = found.unwrap();
+        assert_eq!(found.span, Span { from: 10, to: 20 });
+        assert!(!found.open_ended);
+        assert!(
+            read("download binlog --from 1970-01-01T00:00:10Z")
+                .unwrap()
+                .open_ended
+        );
+        for bad in [
+            "download binlog",
+            "download binlog --from",
+            "download binlog --from yesterday",
+            "download binlog --from 2025-01-15T10:30:00.5Z",
+            "download binlog --from 2025-01-15T10:30:00Z --to 2025-01-15T10:30:00Z",
+            "download binlog --from 2025-01-15T10:30:00Z --table t",
+            "download binlog --from 2025-01-15T10:30:00Z --raw x",
+        ] {
+            let failure = read(bad).unwrap_err();
+            assert_eq!(
+                failure.exit_code,
+                exit::SETTINGS,
+                "{bad}: {}",
+                failure.message
+            );
+        }
     }
 
     /// SHA-256 of `hello world` by sha256sum.

@@ -408,6 +408,284 @@ fn what_is_lost_altered_or_exchanged_is_named_and_nothing_is_touched() {
     println!("{faults} faults, 0 silent");
 }
 
+/// What `download binlog` gives.
+#[derive(Debug, Default)]
+struct Listing {
+    code: i32,
+    header: crds::download::BinlogHeader,
+    text: String,
+    shown: Option<u64>,
+    err: String,
+}
+
+impl Pair<'_> {
+    fn listed(&mut self, words: &[&str], more: Value) -> Listing {
+        let mut spec = json!({"action": "List"});
+        for (key, value) in more.as_object().unwrap() {
+            spec[key] = value.clone();
+        }
+        let runner = std::mem::replace(&mut self.runner, Runner::bare());
+        self.runner = runner.spec("shop-list", None, spec);
+        let said = self
+            .runner
+            .command()
+            .args(["download", "binlog"])
+            .args(words)
+            .output()
+            .unwrap();
+        let mut found = Listing {
+            code: said.status.code().unwrap(),
+            err: String::from_utf8(said.stderr).unwrap(),
+            ..Listing::default()
+        };
+        let line = |rest: &mut &[u8]| {
+            let end = rest.iter().position(|b| *b == b'\n')?;
+            let line = serde_json::from_slice::<Value>(&rest[..end]).unwrap();
+            *rest = &rest[end + 1..];
+            Some(line)
+        };
+        let mut rest = said.stdout.as_slice();
+        let Some(header) = line(&mut rest) else {
+            return found;
+        };
+        found.header = serde_json::from_value(header).unwrap();
+        while let Some(part) = line(&mut rest) {
+            let length = usize::try_from(part["length"].as_u64().unwrap()).unwrap();
+            found.text += std::str::from_utf8(&rest[..length]).unwrap();
+            rest = &rest[length..];
+            found.shown = part["transactions"].as_u64();
+        }
+        found
+    }
+}
+
+/// GTID, file and position of each transaction that is shown, with its own text.
+fn transactions(text: &str) -> Vec<(String, String, u64, &str)> {
+    let parts = text.split("# transaction GTID ").skip(1);
+    let of_one = |part| -> Option<(String, String, u64, &str)> {
+        let (title, text): (&str, &str) = str::split_once(part, '\n')?;
+        let (gtid, rest) = title.split_once(" at ")?;
+        let (place, _) = rest.split_once(" of ")?;
+        let (file, position) = place.split_once(':')?;
+        Some((gtid.into(), file.into(), position.parse().ok()?, text))
+    };
+    parts.map(|part| of_one(part).unwrap()).collect()
+}
+
+/// A DROP is found among random transactions, and its GTID is the one that a restore ends just before.
+fn found_and_restored(family: &Family, seed: u64) {
+    let mut pair = Pair::new(family);
+    pair.pull();
+    pair.source
+        .sql("insert w.n (v) values (1), (2), (3); insert w.t values (1, 'a')");
+    pair.backup();
+    common::next_second();
+    let from = rfc3339(now());
+    let first = (family.last_gtid)(&pair.source);
+    let mut random = Random(seed);
+    for round in 0..3 {
+        if family.name.starts_with("MySQL") {
+            pair.source
+                .sql("set session binlog_transaction_compression=on; insert w.n (v) values (70), (71); replace w.t values (8, repeat('x', 9999))");
+        }
+        pair.source.sql(&random.work(round));
+        pair.pull();
+    }
+    let before = state(&pair.source);
+    pair.source.sql("use w; drop table t");
+    let dropped = (family.last_gtid)(&pair.source);
+    pair.source
+        .sql("create user someone@'%' identified by 'Pw-marker-1'; alter user someone@'%' identified by 'Pw-marker-2'; insert w.n (v) values (9)");
+    let last = (family.last_gtid)(&pair.source);
+    common::next_second();
+    let to = rfc3339(now());
+    common::next_second();
+    pair.pull();
+
+    let all = pair.listed(&["--from", &from, "--to", &to], json!({}));
+    assert_eq!(all.code, 0, "{}: {}", family.name, all.err);
+    assert_eq!(all.header.warnings, [""; 0], "{}", family.name);
+    let every = transactions(&all.text);
+    let number = |gtid: &str| -> u64 { gtid.rsplit(['-', ':']).next().unwrap().parse().unwrap() };
+    let numbers: Vec<u64> = every.iter().map(|(gtid, ..)| number(gtid)).collect();
+    let wanted: Vec<u64> = (number(&first) + 1..=number(&last)).collect();
+    assert_eq!(numbers, wanted, "{}", family.name);
+    let count = wanted.len() as u64;
+    assert_eq!((all.header.transactions, all.shown), (count, Some(count)));
+    // No password, nor what the server makes of it.
+    assert!(
+        all.text.to_lowercase().contains("create user"),
+        "{}",
+        family.name
+    );
+    for secret in ["Pw-marker", "$A$005$", "*7"] {
+        assert!(
+            !all.text
+                .lines()
+                .any(|l| l.contains("IDENTIFIED") && l.contains(secret))
+                && !all.text.contains("Pw-marker"),
+            "{}: {secret}",
+            family.name
+        );
+    }
+    assert_eq!(all.text.matches("******").count(), 2, "{}", family.name);
+
+    let of_table = pair.listed(&["--from", &from, "--to", &to, "--table", "w.t"], json!({}));
+    assert_eq!(of_table.code, 0, "{}", of_table.err);
+    let drops: Vec<_> = transactions(&of_table.text)
+        .into_iter()
+        .filter(|(_, _, _, text)| {
+            text.lines()
+                .any(|l| l.to_uppercase().starts_with("DROP TABLE"))
+        })
+        .map(|(gtid, file, position, text)| (gtid, file, position, text.to_owned()))
+        .collect();
+    assert_eq!(drops.len(), 1, "{}", family.name);
+    let (gtid, file, position, text) = &drops[0];
+    assert_eq!(*gtid, dropped, "{}", family.name);
+    assert!(text.contains("use `w`"), "{text}");
+    // As the server itself has it.
+    let events = pair.source.sql(&format!(
+        "show binlog events in '{file}' from {position} limit 1"
+    ));
+    let event: Vec<&str> = events.trim().split('\t').collect();
+    assert_eq!(
+        (event[1], event[2]),
+        (position.to_string().as_str(), "Gtid")
+    );
+    assert!(of_table.shown < all.shown && of_table.shown > Some(1));
+    for (_, _, _, text) in transactions(&of_table.text) {
+        assert!(
+            text.contains("`t`") || text.contains(" t") || text.contains("w.t"),
+            "{text}"
+        );
+    }
+    let none = pair.listed(&["--from", &from, "--table", "w.nothing"], json!({}));
+    assert_eq!(
+        (none.code, none.shown, none.text.as_str()),
+        (0, Some(0), "")
+    );
+
+    assert_eq!(
+        pair.restored(&json!({"beforeGtid": gtid})),
+        before,
+        "{}",
+        family.name
+    );
+    println!("{}: {count} transactions, the DROP is {gtid}", family.name);
+}
+
+#[test]
+fn a_drop_is_found_by_its_gtid_and_a_restore_ends_just_before_it() {
+    found_and_restored(&FAMILIES[0], 5);
+    found_and_restored(&FAMILIES[2], 6);
+}
+
+#[test]
+#[ignore = "make test-long: of MariaDB 11.8 too"]
+fn a_drop_is_found_in_compressed_logs_of_mariadb_11() {
+    found_and_restored(&FAMILIES[1], 7);
+}
+
+/// What may be missing of a span is said, and what is not what was stored is not shown.
+#[test]
+fn a_gap_within_a_span_is_said_and_what_was_altered_is_not_shown() {
+    let identity = age::x25519::Identity::generate();
+    let mut pair = Pair::new(&FAMILIES[0]);
+    let secret = pair.runner.out.path().join("identity");
+    std::fs::write(
+        &secret,
+        age::secrecy::ExposeSecret::expose_secret(&identity.to_string()),
+    )
+    .unwrap();
+    let opens = json!({"identityFile": secret});
+    let pulled = |pair: &mut Pair<'_>| {
+        let spec = json!({
+            "action": "Binlogs", "binlogs": {"intervalSeconds": 300},
+            "encryption": {"age": {"recipients": [identity.to_public().to_string()]}},
+        });
+        let done = pair.run(pair.source.port, spec);
+        done.assert_good();
+    };
+    let start = rfc3339(now());
+    let nothing = pair.listed(&["--from", &start], json!({}));
+    assert_eq!(nothing.code, 4, "{}", nothing.err);
+    assert!(
+        nothing.err.contains("ArtefactNotFound: no binary logs of"),
+        "{}",
+        nothing.err
+    );
+    pair.source.sql("insert w.n (v) values (1)");
+    pulled(&mut pair);
+    common::next_second();
+    pair.source.sql("insert w.n (v) values (2)");
+    pulled(&mut pair);
+    pair.source
+        .sql("insert w.n (v) values (3); reset master; insert w.n (v) values (4)");
+    pulled(&mut pair);
+    let whole = pair.listed(&["--from", "2001-01-01T00:00:00Z"], opens.clone());
+    assert_eq!(whole.code, 0, "{}", whole.err);
+    let told = whole.header.warnings.join("\n");
+    for words in [
+        "what is stored begins at",
+        "events may be missing: the server's binary log was begun anew",
+    ] {
+        assert!(told.contains(words), "{told}");
+    }
+    for (row, there) in [(1, true), (2, true), (3, false), (4, true)] {
+        assert_eq!(
+            whole.text.contains(&format!("###   @2={row}\n")),
+            there,
+            "{row}"
+        );
+    }
+    let beyond = pair.listed(
+        &["--from", &start, "--to", "2100-01-01T00:00:00Z"],
+        opens.clone(),
+    );
+    assert!(
+        beyond
+            .header
+            .warnings
+            .iter()
+            .any(|w| w.contains("what is stored ends at")),
+        "{beyond:?}"
+    );
+    // Without the key nothing is shown.
+    let closed = pair.listed(&["--from", &start], json!({}));
+    assert_eq!(
+        (closed.code, closed.text.as_str()),
+        (2, ""),
+        "{}",
+        closed.err
+    );
+    assert!(closed.err.contains("is encrypted"), "{}", closed.err);
+    let bytes: Vec<String> = pair
+        .runner
+        .files()
+        .into_iter()
+        .filter(|f| f.contains("/binlogs/") && f.ends_with(".age"))
+        .collect();
+    assert_eq!(bytes.len(), 3);
+    let path = pair.runner.sql_path().join(&bytes[1]);
+    let mut content = std::fs::read(&path).unwrap();
+    let last = content.len() - 9;
+    content[last] ^= 1;
+    std::fs::write(&path, content).unwrap();
+    let altered = pair.listed(&["--from", &start], opens);
+    assert_eq!(
+        (altered.code, altered.text.as_str(), altered.shown),
+        (5, "", None),
+        "{}",
+        altered.err
+    );
+    assert!(
+        altered.err.contains(bytes[1].rsplit('/').next().unwrap()),
+        "{}",
+        altered.err
+    );
+}
+
 #[test]
 fn a_restore_goes_over_a_failover_and_what_is_encrypted() {
     over_a_failover(&[&FAMILIES[0]]);

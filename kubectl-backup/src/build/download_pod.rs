@@ -38,6 +38,14 @@ pub(crate) struct Archive {
     pub(crate) identity: Option<Decryption>,
 }
 
+/// Images of a pod.
+pub(crate) struct Images<'a> {
+    /// That has the runner.
+    pub(crate) runner: &'a str,
+    /// That has the database's programs, into which the runner is copied; none where they are not needed or the runner's has them.
+    pub(crate) clients: Option<&'a str>,
+}
+
 /// What differs between the pods.
 #[derive(Default)]
 struct Parts {
@@ -70,7 +78,7 @@ fn unreadable(object: &Object, e: impl std::fmt::Display) -> Error {
 pub(crate) fn dump(
     object: &Object,
     name: &str,
-    image: &str,
+    images: &Images<'_>,
     open: bool,
     identity: Option<&Decryption>,
     storage: Option<Storage<Credential>>,
@@ -86,6 +94,7 @@ pub(crate) fn dump(
     let run = RunSpec {
         destination,
         compression: spec.compression,
+        client_image: images.clients.map(str::to_owned),
         identity_file: identity.and_then(|d| ours.identity(d)),
         ..run_spec(object, name)
     };
@@ -109,7 +118,11 @@ pub(crate) fn dump(
         affinity: spec.affinity,
         pod_security_context: spec.pod_security_context,
     };
-    pod(object, name, image, parts)
+    let mut pod = pod(object, name, images.runner, parts)?;
+    if let (Some(spec), Some(image)) = (&mut pod.spec, images.clients) {
+        crds::pod::run_in(spec, image);
+    }
+    Ok(pod)
 }
 
 /// Builds the pod that reads a Backup's archives.
@@ -235,6 +248,11 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
     use super::*;
 
+    const OURS: Images<'_> = Images {
+        runner: "runner:v1",
+        clients: None,
+    };
+
     #[test]
     fn restricted_and_read_only_with_the_key_where_it_opens() {
         let object = serde_json::from_value(serde_json::json!({
@@ -253,14 +271,30 @@ mod tests {
             kind: &crate::kind::MYSQL,
             object,
         };
-        let pod = dump(&object, "shop-download-1", "runner:v1", true, None, None).unwrap();
+        let pod = dump(&object, "shop-download-1", &OURS, true, None, None).unwrap();
         insta::assert_snapshot!("download_pod", serde_yaml::to_string(&pod).unwrap());
-        let raw = dump(&object, "shop-download-1", "runner:v1", false, None, None).unwrap();
+        let raw = dump(&object, "shop-download-1", &OURS, false, None, None).unwrap();
         let text = serde_json::to_string(&raw).unwrap();
         assert!(
             !text.contains("key.txt"),
             "stored bytes need no key: {text}"
         );
+        // What needs a program of the database's runs where that is.
+        let images = Images {
+            clients: Some("mysql:9"),
+            ..OURS
+        };
+        let spec = dump(&object, "shop-download-1", &images, true, None, None).unwrap();
+        let spec = spec.spec.unwrap();
+        let copies = &spec.init_containers.unwrap()[0];
+        assert_eq!(copies.image.as_deref(), Some("runner:v1"));
+        assert_eq!(spec.containers[0].image.as_deref(), Some("mysql:9"));
+        assert_eq!(
+            spec.containers[0].command,
+            Some(vec![crds::pod::COPIED_PROGRAM.to_owned()])
+        );
+        let env = serde_json::to_string(&spec.containers[0].env).unwrap();
+        assert!(env.contains("clientImage"), "{env}");
     }
     #[test]
     fn an_archives_pod_mounts_its_storages_and_keys_read_only() {
@@ -318,7 +352,7 @@ mod tests {
         .unwrap();
         let stored = crds::gobackup::destination::storage("path", "prod", "dav", Some(&spec));
         let storage = Some(stored.unwrap().storage);
-        let pod = dump(&object, "shop-download-1", "runner:v1", true, None, storage).unwrap();
+        let pod = dump(&object, "shop-download-1", &OURS, true, None, storage).unwrap();
         insta::assert_snapshot!("storage_pod", serde_yaml::to_string(&pod).unwrap());
     }
 }

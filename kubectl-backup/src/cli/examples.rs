@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory, FromArgMatches};
 use super::Cli;
 
 /// Verb, and what one types.
-const EXAMPLES: [(&str, &[&str]); 33] = [
+const EXAMPLES: [(&str, &[&str]); 34] = [
     ("create", &["kubectl backup create -f shop.yaml"]),
     (
         "create mysql",
@@ -69,6 +69,12 @@ const EXAMPLES: [(&str, &[&str]); 33] = [
         ],
     ),
     ("show", &["kubectl backup show shop -o yaml"]),
+    (
+        "binlog",
+        &[
+            "kubectl backup binlog shop --from 2026-09-04T17:00:00Z --to 2026-09-04T18:00:00Z --table shop.orders",
+        ],
+    ),
     ("download", &["kubectl backup download shop"]),
     (
         "suspend",

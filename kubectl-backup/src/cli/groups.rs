@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("Running", &["run-now", "wait", "cancel", "verify"]),
-    ("Restoring", &["restore", "show", "download"]),
+    ("Restoring", &["restore", "show", "binlog", "download"]),
     (
         "Settings",
         &[

@@ -1,5 +1,6 @@
 //! Flags and arguments, a file a verb; no behaviour.
 
+mod binlog;
 mod bundle;
 mod cancel;
 mod complete;
@@ -38,6 +39,7 @@ mod wait;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use binlog::Binlog;
 pub(crate) use bundle::Bundle;
 pub(crate) use cancel::Cancel;
 pub(crate) use complete::CompleteWords;
@@ -129,6 +131,8 @@ pub(crate) enum Verb {
     Restore(Box<Restore>),
     /// Show what is in a stored backup: databases, tables, rows, bytes
     Show(Show),
+    /// Show the transactions of a span of time from stored binary logs, such as a DROP with its GTID
+    Binlog(Binlog),
     /// Download a stored backup, through a short-lived pod
     Download(Download),
     /// Pause a schedule: no new runs start

@@ -1,5 +1,6 @@
 //! The verbs, one file each.
 
+mod binlog;
 mod bundle;
 mod cancel;
 mod complete;
@@ -55,6 +56,7 @@ pub(crate) async fn run(verb: Verb, context: &Context) -> Result<()> {
         Verb::Verify(args) => verify::run(context, &args).await,
         Verb::Restore(args) => restore::run(context, &args).await,
         Verb::Show(args) => show::run(context, &args).await,
+        Verb::Binlog(args) => binlog::run(context, &args).await,
         Verb::Download(args) => download::run(context, &args).await,
         Verb::Set(args) => set::run(context, &args).await,
         Verb::Import(args) => import::run(context, &args).await,
@@ -101,6 +103,7 @@ pub(crate) async fn main(cli: Cli, env: Env, now: DateTime<Utc>) -> u8 {
             | Verb::Wait(_)
             | Verb::Cancel(_)
             | Verb::Show(_)
+            | Verb::Binlog(_)
             | Verb::Download(_)
             | Verb::Restore(_)
     );

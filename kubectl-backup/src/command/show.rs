@@ -1,7 +1,6 @@
 //! `show`: what is in a stored artefact, by its manifest alone, read through a short-lived pod with the caller's rights.
 
 use crds::contents::{CONTENTS, Contents};
-use crds::download::PROGRAM;
 
 use crate::cli::Show;
 use crate::cluster::duration;
@@ -35,6 +34,7 @@ pub(crate) async fn run(context: &Context, args: &Show) -> Result<()> {
         identity: None,
         // A manifest is not encrypted.
         opens: false,
+        clients: false,
         words: words(args.key.as_deref(), run.as_deref()),
         measured: false,
     };
@@ -52,8 +52,7 @@ pub(crate) async fn run(context: &Context, args: &Show) -> Result<()> {
 }
 
 fn words(key: Option<&str>, run: Option<&str>) -> Vec<String> {
-    let mut words = vec![PROGRAM.to_owned()];
-    words.extend(CONTENTS.map(str::to_owned));
+    let mut words: Vec<String> = CONTENTS.map(str::to_owned).into();
     match (key, run) {
         (Some(key), _) => words.extend(["--key".to_owned(), key.to_owned()]),
         (None, Some(run)) => words.extend(["--run".to_owned(), run.to_owned()]),

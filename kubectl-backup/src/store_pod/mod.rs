@@ -4,7 +4,9 @@ mod program;
 
 use std::time::Duration;
 
+use crds::download::PROGRAM;
 use crds::parts::Decryption;
+use crds::pod::COPIED_PROGRAM;
 
 use crate::build::download_pod;
 use crate::build::needs::Needs;
@@ -16,7 +18,7 @@ use crate::ui::Mark;
 use crate::view::pod::Stage;
 use crate::{presence, startup, stored};
 
-pub(crate) use program::{Source, start};
+pub(crate) use program::{Process, Source, start};
 
 /// What is asked of a store.
 pub(crate) struct Asked<'a> {
@@ -32,7 +34,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) identity: Option<Decryption>,
     /// The artefact is opened: the key is mounted.
     pub(crate) opens: bool,
-    /// The command line.
+    /// A program of the database's is needed: the pod runs in the object's image for it, where it names one.
+    pub(crate) clients: bool,
+    /// The command line behind the program.
     pub(crate) words: Vec<String>,
     /// Length and sum are found by reading all of it.
     pub(crate) measured: bool,
@@ -58,10 +62,17 @@ pub(crate) async fn within<T>(
         short.trim_end_matches(['-', '.']),
         id.chars().take(8).collect::<String>()
     );
+    let clients = object.spec()["source"]["clientImage"].as_str();
+    let clients = clients.filter(|image| asked.clients && !image.is_empty());
+    let program = clients.map_or(PROGRAM, |_| COPIED_PROGRAM);
     let pod = if *object.kind == MYSQL {
         let storage = stored::storage(cluster, object).await?;
+        let images = download_pod::Images {
+            runner: &image,
+            clients,
+        };
         let identity = asked.identity.as_ref();
-        download_pod::dump(object, &name, &image, asked.opens, identity, storage)?
+        download_pod::dump(object, &name, &images, asked.opens, identity, storage)?
     } else {
         let parts = download_pod::Archive {
             files: stored::archive_files(cluster, object, asked.storage, !asked.opens).await?,
@@ -79,7 +90,7 @@ pub(crate) async fn within<T>(
         cluster,
         namespace: object.namespace(),
         pod: name.clone(),
-        words: asked.words,
+        words: [vec![program.to_owned()], asked.words].concat(),
         measured: asked.measured,
     };
     let mut interrupt = Box::pin(crate::context::interrupted());

@@ -160,7 +160,7 @@ fn each_command_of_the_documents_runs() {
             // It finds what this server lacks.
             "doctor" => matches!(ran.code, Some(0 | 1)),
             // It goes through exec, which this server does not speak: tests/e2e downloads.
-            "download" | "show" => ran.code != Some(2),
+            "binlog" | "download" | "show" => ran.code != Some(2),
             _ => ran.code == Some(0),
         };
         assert!(good, "{file}: kubectl backup {args:?} {ran:#?}");
@@ -186,7 +186,7 @@ fn u16_each_example_of_the_help_runs() {
             "doctor" | "diff" => matches!(ran.code, Some(0 | 1)),
             "health" => matches!(ran.code, Some(0..=3)) && !ran.err.contains("error:"),
             // It goes through exec, which this server does not speak: tests/e2e downloads.
-            "download" | "show" => ran.code != Some(2),
+            "binlog" | "download" | "show" => ran.code != Some(2),
             _ => ran.code == Some(0),
         };
         assert!(good, "kubectl backup {args:?} {ran:#?}");

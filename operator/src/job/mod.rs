@@ -1,7 +1,6 @@
 //! The Job of a run or restore. A kind says what its pods are asked for ([`PodOptions`]) and what the
 //! runner is told; both become a Job here, and here alone. PURE.
 
-mod image;
 mod parts;
 mod pod;
 mod run;

@@ -7,7 +7,6 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec, PodFailurePolicy};
 use k8s_openapi::api::core::v1::{EnvVar, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use super::image;
 use super::pod::PodOptions;
 use crate::engine::Object;
 
@@ -62,7 +61,7 @@ impl Parts<'_> {
         pod.volume_mounts.extend(mounts);
         let mut pod = pod.into_pod(self.runner_image, self.own, self.told)?;
         if let Some(image) = &self.client_image {
-            image::run_in(&mut pod, image);
+            crds::pod::run_in(&mut pod, image);
         }
         let object = self.object;
         Ok(Job {

@@ -144,6 +144,17 @@ fn the_window_grows_a_dropped_table_comes_back_and_a_log_that_was_begun_anew_is_
         source.sql("set session gtid_domain_id = 0; drop table shop.t; select @@last_gtid");
     let dropped = dropped.trim();
     stored(&ns, Utc::now());
+    // It is found in what is stored, and its GTID is printed.
+    let from = crds::time::rfc3339(committed);
+    let found = ns
+        .backup(&["binlog", "shop", "--from", &from, "--table", "shop.t"])
+        .ok();
+    let drops = found.stdout.split("# transaction GTID ").filter(|text| {
+        text.lines()
+            .any(|line| line.to_uppercase().starts_with("DROP TABLE"))
+    });
+    let printed: Vec<&str> = drops.map(|text| text.split(' ').next().unwrap()).collect();
+    assert_eq!(printed, [dropped], "{}", found.stdout);
     let target = target.awaited();
     ns.backup(&[
         "restore",
@@ -153,7 +164,7 @@ fn the_window_grows_a_dropped_table_comes_back_and_a_log_that_was_begun_anew_is_
         "--secret",
         "root",
         "--before-gtid",
-        dropped,
+        printed[0],
         "--wait",
         "--timeout",
         "3m",

@@ -80,7 +80,7 @@ pub(crate) fn wanted(root: &Command, words: &[String]) -> Wanted {
     }
     match path.first() {
         Some(&"logs" | &"wait" | &"cancel") => Wanted::RunsAndRestores,
-        Some(&"verify" | &"show" | &"download" | &"restore") => Wanted::Runs,
+        Some(&"verify" | &"show" | &"binlog" | &"download" | &"restore") => Wanted::Runs,
         Some(&"describe" | &"delete" | &"export" | &"list") => Wanted::EveryObject,
         Some(&"runs" | &"run-now" | &"suspend" | &"resume" | &"set" | &"health" | &"doctor") => {
             Wanted::Objects

@@ -3,7 +3,7 @@
 mod bar;
 mod transfer;
 
-use crds::download::{PROGRAM, SEND};
+use crds::download::SEND;
 use crds::parts::Decryption;
 
 use self::transfer::{fetch, vacant};
@@ -35,6 +35,7 @@ pub(crate) async fn run(context: &Context, args: &Download) -> Result<()> {
         image: args.image.as_deref(),
         identity: identity(args)?,
         opens: !args.raw,
+        clients: false,
         words: words(args, run.as_deref()),
         measured: *object.kind != MYSQL && !args.raw,
     };
@@ -61,8 +62,7 @@ fn identity(args: &Download) -> Result<Option<Decryption>> {
 }
 
 fn words(args: &Download, run: Option<&str>) -> Vec<String> {
-    let mut words = vec![PROGRAM.to_owned()];
-    words.extend(SEND.map(str::to_owned));
+    let mut words: Vec<String> = SEND.map(str::to_owned).into();
     let mut pair = |flag: &str, value: &str| words.extend([flag.to_owned(), value.to_owned()]);
     match (&args.key, run) {
         (Some(key), _) => pair("--key", key),

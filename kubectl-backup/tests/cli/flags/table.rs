@@ -290,6 +290,14 @@ const VERBS: &[Verb] = &[
         ("image", "shop --image theirs", New("\"theirs\"")),
         ("output", "+-o text", Refused("-o")),
     ]),
+    ("binlog", "shop-1 --image i --from 2026-01-31T02:00:00Z", Usual, &[
+        ("from", "shop-1 --image i --from 2026-01-31", Refused("--from")),
+        ("to", "+--to 2026-01-31T01:00:00Z", Refused("--to")),
+        ("database", "+--database ''", Refused("--database")),
+        ("table", "+--table t", Refused("--table")),
+        ("decrypt-secret", "+--decrypt-secret keys:username", New("keys")),
+        ("image", "shop-1 --image theirs --from 2026-01-31T02:00:00Z", New("\"theirs\"")),
+    ]),
     ("download", "shop --image i", Usual, &[
         ("output-file", "+-O new.yaml", New("new.yaml exists already")),
         ("raw", "+--raw", New("raw")),
@@ -460,6 +468,7 @@ const APART: &[Apart] = &[
     ("verify", "timeout", Still, "shop-1", "+--timeout 1s", InTime("1s")),
     ("restore", "timeout", Still, "shop-1 --to db2 --secret s", "+--timeout 1s", InTime("1s")),
     ("show", "timeout", Still, "shop-1 --image i", "+--timeout 1s", InTime("has not started: pod is being scheduled")),
+    ("binlog", "timeout", Still, "shop-1 --image i --from 2026-01-31T02:00:00Z", "+--timeout 1s", InTime("has not started: pod is being scheduled")),
     ("download", "timeout", Still, "shop-1 --image i", "+--timeout 1s", InTime("has not started: pod is being scheduled")),
     ("download", "overwrite", Usual, "shop --image i -O new.yaml", "+--overwrite", New("POST")),
     ("suspend", "cancel-running", Still, "shop", "+--cancel-running", New("cancel requested")),

@@ -1,6 +1,7 @@
 //! MySQL and MariaDB.
 
 pub mod connect;
+pub(crate) mod decoder;
 pub mod dump;
 pub mod dump_reader;
 pub mod load;

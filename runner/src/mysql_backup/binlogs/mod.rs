@@ -2,7 +2,10 @@
 //! is ended at any moment leaves whole segments, and the next one goes on behind them.
 
 pub mod place;
+pub(crate) mod reading;
+pub(crate) mod shown;
 mod sink;
+pub(crate) mod span;
 pub mod stored;
 
 use std::sync::Arc;

@@ -80,6 +80,42 @@ impl SegmentPlace {
         }
     }
 
+    /// Those of the run's object, known by its UID alone: what its cluster was called when they were stored need not be known.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn of_object(context: &Context, store: &Arc<dyn Store>) -> Result<Vec<Self>, Failure> {
+        let identity = &context.settings.identity;
+        let root = format!("{}/binlogs", identity.directory());
+        let mut found = vec![];
+        for directory in store.directories(&root)? {
+            let place = Self {
+                store: Arc::clone(store),
+                directory: format!("{root}/{}", name_of(&directory)),
+            };
+            if place.owner()?.is_some_and(|uid| uid == identity.object.uid) {
+                found.push(place);
+            }
+        }
+        Ok(found)
+    }
+
+    /// UID of the object whose segments they are, by the newest manifest that can be read.
+    fn owner(&self) -> Result<Option<String>, Failure> {
+        for group in self.groups()? {
+            let entries = self.list(group)?;
+            let numbers = entries.iter().filter_map(|e| manifest_number(&e.key));
+            let mut numbers: Vec<u64> = numbers.collect();
+            numbers.sort_unstable();
+            for number in numbers.into_iter().rev() {
+                if let Some(Ok(known)) = self.read(number)? {
+                    return Ok(Some(known.stored.object.uid));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     fn group(&self, number: u64) -> String {
         format!("{}/{:06}", self.directory, number / GROUP)
     }

@@ -4,7 +4,7 @@
 mod base;
 mod target;
 
-use std::io::{self, Read, Write};
+use std::io::Write;
 
 use binlog::chain::{self, Refusal, Target as Until};
 use binlog::reread::{self, Astray, Found, Reading, Reread};
@@ -16,8 +16,8 @@ use crate::context::Context;
 use crate::database::mysql::source::Flavour;
 use crate::database::mysql::target::replay::LogFile;
 use crate::failure::Failure;
-use crate::mysql_backup::artefacts;
 use crate::mysql_backup::binlogs::place::SegmentPlace;
+use crate::mysql_backup::binlogs::reading::{next, open};
 use crate::mysql_backup::binlogs::stored::StoredSegment;
 use crate::mysql_backup::binlogs::time;
 use crate::mysql_backup::manifest::Manifest;
@@ -241,7 +241,7 @@ fn read_again(
     reread: &mut Reread,
 ) -> Result<Result<(), Astray>, Failure> {
     let segment = &step.stored.segment;
-    let mut bytes = open(context, place, &step.stored)?;
+    let mut bytes = open(context, place.store.as_ref(), &step.stored)?;
     let mut reading = match reread.begin(segment) {
         Ok(reading) => reading,
         Err(astray) => return Ok(Err(astray)),
@@ -257,45 +257,6 @@ fn read_again(
             return Ok(Err(astray));
         }
     }
-}
-
-fn next(bytes: &mut dyn Read, buffer: &mut [u8], key: &str) -> Result<usize, Failure> {
-    loop {
-        match bytes.read(buffer) {
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            other => {
-                return other.map_err(|e| {
-                    e.downcast::<Failure>().unwrap_or_else(|e| {
-                        Failure::new(
-                            Reason::Damaged,
-                            format!("segment {key} can't be read to its end: {e}"),
-                        )
-                    })
-                });
-            }
-        }
-    }
-}
-
-/// The bytes of a segment as the server had them.
-fn open(
-    context: &Context,
-    place: &StoredDumps<'_>,
-    stored: &StoredSegment,
-) -> Result<Box<dyn Read + Send>, Failure> {
-    let key = &stored.key;
-    let bytes = place.store.open(key)?.ok_or_else(|| {
-        Failure::new(
-            Reason::ArtefactGone,
-            format!("segment {key} has a manifest but is not there: something else removed it"),
-        )
-    })?;
-    artefacts::plain(
-        context,
-        (key, &stored.encryption),
-        bytes,
-        stored.compression,
-    )
 }
 
 fn strayed(astray: Astray, step: &Step, manifest: &Manifest) -> Failure {
@@ -433,7 +394,7 @@ fn feed(
             }
         }
         begun = true;
-        let mut bytes = open(context, place, &step.stored)?;
+        let mut bytes = open(context, place.store.as_ref(), &step.stored)?;
         let mut reading = Reading::new(segment).map_err(altered)?;
         let (mut buffer, mut at) = (vec![0; BUFFER], segment.from);
         loop {

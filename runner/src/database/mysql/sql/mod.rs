@@ -6,6 +6,7 @@ mod finds;
 mod needs;
 mod rules;
 mod script;
+mod secrets;
 mod selection;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ mod tokens;
 pub use finds::{Found, Need, NeedKind, Right};
 pub use rules::{Definers, Rewrite};
 pub use script::Script;
+pub(crate) use secrets::masked;
 pub use selection::{Named, Selection};
 
 /// What the client prints where a table begins, before its number.

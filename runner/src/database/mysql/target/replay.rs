@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crds::report::Reason;
 
 use super::{Target, failures};
-use crate::database::mysql::load;
-use crate::database::mysql::source::{Client, Flavour, missing};
+use crate::database::mysql::source::{Client, Flavour};
+use crate::database::mysql::{decoder, load};
 use crate::failure::Failure;
 use crate::process::Program;
 use crate::report::Ticker;
@@ -72,23 +72,7 @@ impl Target<'_> {
             ));
         }
         self.connection.sql(self.context)?;
-        let names: &[&str] = match logs {
-            Flavour::MariaDb => &["mariadb-binlog", "mysqlbinlog"],
-            Flavour::MySql => &["mysqlbinlog"],
-        };
-        let settings = &self.context.settings;
-        let found = Client::ask_all(&settings.path, names);
-        // Its version names no maker, its help does.
-        let of_mariadb = logs == Flavour::MariaDb;
-        let fits = |client: &Client| client.mentions("MariaDB") == of_mariadb;
-        let fits = found.into_iter().find(fits);
-        fits.ok_or_else(|| {
-            missing(
-                settings,
-                "program that reads binary logs",
-                &names.join(" or "),
-            )
-        })
+        decoder::find(&self.context.settings, logs)
     }
 
     /// Replays files in their order, behind a dump that filled the databases of these names.
