@@ -11,7 +11,7 @@ use crate::report;
 use crate::run::RunResult;
 use crate::schedule::parse_go_duration;
 use crate::text::clean;
-use crate::time::{from_k8s, parse_rfc3339, to_k8s};
+use crate::time::{from_k8s, parse_rfc3339, rfc3339, to_k8s};
 
 /// Most entries in [`BinlogStatus::windows`].
 pub const MAX_WINDOWS: usize = 3;
@@ -89,6 +89,18 @@ pub struct BinlogStatus {
     /// Number of failed pulls since the last successful one.
     #[serde(default)]
     pub consecutive_failures: i64,
+    /// Bytes that pulls have stored since the books began; retention removes what no backup needs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stored_bytes: i64,
+    /// Gaps that were found since the books began.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub gaps_found: i64,
+    /// Seconds by which the moment up to which all is stored was past when the last good pull ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag_seconds: Option<i64>,
+    /// When a gap was found that no backup has ended yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete_since: Option<Time>,
     /// Spans of time within which every event is stored, newest first, at most 3.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Window>,
@@ -150,6 +162,31 @@ pub struct Gap {
     pub message: String,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(count: &i64) -> bool {
+    *count == 0
+}
+
+impl Gap {
+    /// What tells it from others, as text.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        let at = self.from.as_ref().or(self.to.as_ref());
+        at.map_or_else(|| "the beginning".to_owned(), |at| rfc3339(from_k8s(at)))
+    }
+
+    /// `between … and …`.
+    #[must_use]
+    pub fn span(&self) -> String {
+        let moment = |at: &Option<Time>, unset: &str| {
+            at.as_ref()
+                .map_or_else(|| unset.to_owned(), |t| rfc3339(from_k8s(t)))
+        };
+        let (from, to) = (moment(&self.from, "the beginning"), moment(&self.to, "now"));
+        format!("between {from} and {to}")
+    }
+}
+
 impl BinlogStatus {
     /// Books that begin at `now`.
     #[must_use]
@@ -165,6 +202,10 @@ impl BinlogStatus {
             message: String::new(),
             last_time: None,
             consecutive_failures: 0,
+            stored_bytes: 0,
+            gaps_found: 0,
+            lag_seconds: None,
+            incomplete_since: None,
             windows: vec![],
             gaps: vec![],
         }
@@ -223,8 +264,10 @@ impl BinlogStatus {
         self.last_result == Some(RunResult::Failed)
     }
 
-    /// Takes in what a pull stored; gives the gaps that were not known.
-    pub fn take(&mut self, pulled: &report::Binlogs) -> Vec<Gap> {
+    /// Takes in what a pull stored that ended at `at`; gives the gaps that were not known.
+    pub fn take(&mut self, pulled: &report::Binlogs, at: DateTime<Utc>) -> Vec<Gap> {
+        self.stored_bytes = self.stored_bytes.saturating_add(pulled.stored_bytes.max(0));
+        self.lag_seconds = pulled.lag_seconds.or(self.lag_seconds);
         let moment = |text: &str| parse_rfc3339(text).map(to_k8s);
         let mut fresh = vec![];
         for told in &pulled.gaps {
@@ -253,6 +296,11 @@ impl BinlogStatus {
             }
         }
         self.gaps.truncate(MAX_GAPS);
+        if !fresh.is_empty() {
+            let count = i64::try_from(fresh.len()).unwrap_or(i64::MAX);
+            self.gaps_found = self.gaps_found.saturating_add(count);
+            self.incomplete_since.get_or_insert(to_k8s(at));
+        }
         let pending = self.gaps.first().is_some_and(|gap| gap.to.is_none());
         if !pending {
             self.grow(
@@ -295,7 +343,6 @@ mod tests {
     use std::slice::from_ref;
 
     use super::*;
-    use crate::time::rfc3339;
 
     fn at(minute: u32) -> Time {
         to_k8s(parse_rfc3339(&format!("2025-01-15T10:{minute:02}:00Z")).unwrap())
@@ -347,44 +394,51 @@ mod tests {
     #[test]
     fn a_window_grows_until_a_gap_begins_another() {
         let mut books = books();
-        assert_eq!(books.take(&stored(1, 5, &[])), []);
-        assert_eq!(books.take(&stored(5, 9, &[])), []);
+        assert_eq!(books.take(&stored(1, 5, &[]), from_k8s(&at(30))), []);
+        assert_eq!(books.take(&stored(5, 9, &[]), from_k8s(&at(30))), []);
         assert_eq!(books.windows, [window(1, 9)]);
         // Nothing happened, and the server said so.
         let nothing = report::Binlogs {
             first: String::new(),
             ..stored(0, 10, &[])
         };
-        books.take(&nothing);
+        books.take(&nothing, from_k8s(&at(30)));
         assert_eq!(books.windows[0].until, at(10));
 
         let hole = gap(10, 20);
         assert_eq!(
-            books.take(&stored(20, 25, from_ref(&hole))),
+            books.take(&stored(20, 25, from_ref(&hole)), from_k8s(&at(30))),
             from_ref(&hole)
         );
         assert_eq!(books.windows, [window(20, 25), window(1, 10)]);
+        assert_eq!(
+            (books.gaps_found, books.incomplete_since.clone()),
+            (1, Some(at(30)))
+        );
         // Told twice, it is one gap.
-        assert_eq!(books.take(&stored(20, 26, &[hole])), []);
+        assert_eq!(books.take(&stored(20, 26, &[hole]), from_k8s(&at(30))), []);
         assert_eq!(books.windows.len(), 2);
         // What comes late takes nothing back.
-        books.take(&stored(20, 22, &[]));
+        books.take(&stored(20, 22, &[]), from_k8s(&at(30)));
         assert_eq!(books.windows[0].until, at(26));
     }
 
     #[test]
     fn a_gap_without_an_end_holds_the_window_until_it_has_one() {
         let mut books = books();
-        books.take(&stored(1, 5, &[]));
+        books.take(&stored(1, 5, &[]), from_k8s(&at(30)));
         let open = Gap {
             to: None,
             ..gap(5, 0)
         };
-        assert_eq!(books.take(&stored(1, 9, from_ref(&open))), [open]);
+        assert_eq!(
+            books.take(&stored(1, 9, from_ref(&open)), from_k8s(&at(30))),
+            [open]
+        );
         assert_eq!(books.windows, [window(1, 5)]);
         assert_eq!(books.window_since(from_k8s(&at(30))), None);
         assert_eq!(
-            books.take(&stored(12, 14, &[gap(5, 12)])),
+            books.take(&stored(12, 14, &[gap(5, 12)]), from_k8s(&at(30))),
             [],
             "it was told"
         );
@@ -425,7 +479,10 @@ mod tests {
     fn lists_have_an_end() {
         let mut books = books();
         for minute in 0..20 {
-            books.take(&stored(minute, minute + 1, &[gap(minute, minute + 1)]));
+            books.take(
+                &stored(minute, minute + 1, &[gap(minute, minute + 1)]),
+                from_k8s(&at(30)),
+            );
         }
         assert_eq!(
             (books.windows.len(), books.gaps.len()),
@@ -440,10 +497,10 @@ mod tests {
         let since =
             |books: &BinlogStatus, minute| books.window_since(from_k8s(&at(minute))).cloned();
         assert_eq!(since(&books, 30), None, "nothing is stored");
-        books.take(&stored(5, 10, &[]));
+        books.take(&stored(5, 10, &[]), from_k8s(&at(30)));
         assert_eq!(since(&books, 4), None);
         assert_eq!(since(&books, 5), Some(window(5, 10)));
-        books.take(&stored(20, 25, &[gap(10, 20)]));
+        books.take(&stored(20, 25, &[gap(10, 20)]), from_k8s(&at(30)));
         assert_eq!(since(&books, 19), None);
         assert_eq!(since(&books, 20), Some(window(20, 25)));
     }

@@ -520,6 +520,10 @@ pub enum NotificationEvent {
     /// Slots that could not be started: outage, deadline, limits. Not those of a suspension, of
     /// `skip-slots-until` or of `concurrencyPolicy`.
     Missed,
+    /// Events of the binary log may be missing: no moment of that span can be restored to.
+    Gap,
+    /// After a gap: every moment since the newest backup can be restored to again.
+    Recovered,
 }
 
 impl NotificationEvent {
@@ -531,6 +535,8 @@ impl NotificationEvent {
             Self::Recovery => "Recovery",
             Self::Overdue => "Overdue",
             Self::Missed => "Missed",
+            Self::Gap => "Gap",
+            Self::Recovered => "Recovered",
         }
     }
 }

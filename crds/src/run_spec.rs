@@ -277,7 +277,7 @@ pub struct RunNotification {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunNotice {
-    /// Failure, Missed or Overdue.
+    /// Failure, Missed, Overdue, Gap or Recovered.
     pub event: NotificationEvent,
     /// The run that failed; empty where slots are spoken of.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -163,9 +163,9 @@ pub struct MissedSlots {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingNotice {
-    /// Event: Failure, Missed or Overdue.
+    /// Event: Failure, Missed, Overdue, Gap or Recovered.
     pub event: NotificationEvent,
-    /// The run that failed, the first scheduled time that was missed, or the one that is overdue.
+    /// The run that failed, the first scheduled time that was missed, the one that is overdue, or the beginning of a gap.
     pub subject: String,
 }
 

@@ -87,6 +87,43 @@ fn every_receiver_of_the_event_hears_it_in_its_own_form() {
     assert!(other.seen.lock().unwrap().is_empty());
 }
 
+/// Of binary logs: bad news and good.
+#[test]
+fn a_gap_and_its_end_are_told_as_what_they_are() {
+    for (event, title, good, path) in [
+        (
+            "Gap",
+            "Backup GAP in binary logs: MysqlBackup ns1/shop",
+            false,
+            "/fail",
+        ),
+        (
+            "Recovered",
+            "Backup binary logs complete again: MysqlBackup ns1/shop",
+            true,
+            "",
+        ),
+    ] {
+        let (bot, hook, ping) = (Recorder::good(), Recorder::empty(), Recorder::empty());
+        let all = json!(["Gap", "Recovered"]);
+        let runner = told(
+            event,
+            "",
+            &[
+                ("Feishu", &bot.url, all.clone()),
+                ("Webhook", &hook.url, all.clone()),
+                ("Ping", &ping.url, all),
+            ],
+        );
+        runner.run().assert_good();
+        assert_eq!(bot.texts()[0].lines().next(), Some(title));
+        assert_eq!(bodies(&hook)[0]["report"]["good"], good, "{event}");
+        let seen = ping.seen.lock().unwrap();
+        let wanted = format!("GET /hook/S3cr3t-token{path} ");
+        assert!(seen[0].starts_with(&wanted), "{seen:?}");
+    }
+}
+
 /// A notification of one webhook with a header whose value is in this file.
 fn with_headers(runner: Runner, url: &str, token: &std::path::Path) -> Runner {
     let path = runner.out.path().join("url");

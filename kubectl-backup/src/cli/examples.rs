@@ -45,6 +45,7 @@ const EXAMPLES: [(&str, &[&str]); 34] = [
         &[
             "kubectl backup runs shop",
             "kubectl backup runs shop --stored",
+            "kubectl backup runs shop --recoverable",
         ],
     ),
     ("describe", &["kubectl backup describe shop"]),

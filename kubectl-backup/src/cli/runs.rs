@@ -27,6 +27,10 @@ pub(crate) struct Runs {
     /// known; Unreachable, a storage that could not be listed
     #[arg(long, conflicts_with = "failed")]
     pub(crate) stored: bool,
+    /// Spans of time that stored binary logs cover without a gap, newest first, each with the good runs within it
+    /// that status lists: a restore to a moment of the span begins with one that is older than the moment
+    #[arg(long, conflicts_with_all = ["failed", "stored"])]
+    pub(crate) recoverable: bool,
     /// Longest time to wait for the list of a store
     #[arg(
         long,

@@ -19,6 +19,7 @@ pub(crate) mod page;
 pub(crate) mod pod;
 pub(crate) mod preview;
 pub(crate) mod progress;
+pub(crate) mod recoverable;
 pub(crate) mod report;
 pub(crate) mod retention;
 pub(crate) mod runs;

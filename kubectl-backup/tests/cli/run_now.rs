@@ -390,6 +390,60 @@ fn runs_newest_first() {
 }
 
 #[test]
+fn spans_that_can_be_restored_to_with_the_runs_they_begin_with() {
+    let fake = Fake::start();
+    let run = |name: &str, at: &str| json!({ "name": name, "trigger": "Schedule", "result": "Succeeded", "startTime": at, "completionTime": at });
+    let status = json!({
+        "binlogs": { "intervalSeconds": 300, "anchor": "2026-01-01T00:00:00Z", "accountedUntil": "2026-01-05T00:00:00Z", "windows": [
+            { "from": "2026-01-03T00:00:00Z", "until": "2026-01-05T00:00:00Z" },
+            { "from": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z" },
+        ]},
+        "runs": [run("shop-2", "2026-01-04T02:00:00Z"), run("shop-1", "2026-01-02T02:00:00Z")],
+    });
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily", "binlogs": {} }),
+        status,
+    ));
+    let config = Config::new(&fake);
+    let ran = config.run(&["runs", "shop", "--recoverable"]).ok();
+    let rows: Vec<Vec<&str>> = ran
+        .out
+        .lines()
+        .map(|l| l.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows[0], ["SINCE", "UNTIL", "AGO", "RUNS"]);
+    assert_eq!(
+        rows[1][..2],
+        ["2026-01-03T00:00:00Z", "2026-01-05T00:00:00Z"]
+    );
+    assert_eq!((rows[1][3], rows[2][3]), ("shop-2", "-"));
+    let names = config.run(&["runs", "--recoverable", "-o", "name"]).ok();
+    assert_eq!(names.out, "run/shop-2\n");
+    let json: Value = serde_json::from_str(
+        &config
+            .run(&["runs", "--recoverable", "-o", "json"])
+            .ok()
+            .out,
+    )
+    .unwrap();
+    assert_eq!(json["items"][1]["until"], "2026-01-02T00:00:00Z");
+    fake.put(backup(
+        "prod",
+        "shop",
+        json!({ "schedule": "@daily" }),
+        json!({}),
+    ));
+    let none = config.run(&["runs", "shop", "--recoverable"]).ok();
+    assert!(
+        none.err.starts_with("No binary logs are stored"),
+        "{}",
+        none.err
+    );
+}
+
+#[test]
 fn the_store_and_status_side_by_side() {
     let fake = Fake::start();
     let artefact = |key: &str| json!({ "key": key, "size": 7, "sha256": "", "readBack": true });

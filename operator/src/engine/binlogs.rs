@@ -8,9 +8,10 @@
 
 use chrono::{DateTime, Duration, Utc};
 use crds::ScheduleStatus;
-use crds::binlogs::{BinlogStatus, Gap, OpenPull};
+use crds::binlogs::{BinlogStatus, OpenPull};
 use crds::condition;
 use crds::names;
+use crds::parts::NotificationEvent;
 use crds::report::{Report, clean};
 use crds::request::Action;
 use crds::run::{MAX_MESSAGE, Run, RunResult, Trigger};
@@ -21,6 +22,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::draft::{Draft, Seed, Step};
 use super::ledger::Closing;
+use super::notices;
 use super::observed::{JobDigest, PodDigest};
 use super::outcome::{self, Verdict};
 use super::pending;
@@ -181,11 +183,11 @@ fn close(draft: &mut Draft<'_>, open: &OpenPull, report: Option<&Report>, closin
     }
     let fresh = report
         .and_then(|r| r.binlogs.as_ref())
-        .map(|pulled| books.take(pulled))
+        .map(|pulled| books.take(pulled, closing.at))
         .unwrap_or_default();
     let failing = books.failing();
     for gap in fresh {
-        let span = between(&gap);
+        let span = gap.span();
         let note = format!(
             "{span} events of the binary log may be missing: {}; no moment in between can be restored to",
             gap.message
@@ -197,6 +199,7 @@ fn close(draft: &mut Draft<'_>, open: &OpenPull, report: Option<&Report>, closin
             "Pull",
             note,
         );
+        notices::enter_wanted(draft, NotificationEvent::Gap, gap.subject());
     }
     if failing && !failed_before {
         let note = format!(
@@ -279,6 +282,12 @@ pub(super) fn condition(draft: &mut Draft<'_>) {
         return;
     };
     let (status, reason, message) = judged(books, newest_base(&draft.status));
+    if let Some(books) = draft.status.binlogs.as_mut().filter(|_| status == "True")
+        && let Some(since) = books.incomplete_since.take()
+    {
+        let subject = rfc3339(from_k8s(&since));
+        notices::enter_wanted(draft, NotificationEvent::Recovered, subject);
+    }
     let message = clean(&message, MAX_MESSAGE);
     let generation = draft.seen.object.generation;
     let conditions = &mut draft.status.conditions;
@@ -322,7 +331,7 @@ fn judged(books: &BinlogStatus, base: Option<DateTime<Utc>>) -> (&'static str, S
     }
     match (books.gaps.first(), base) {
         (Some(gap), Some(_)) => {
-            let span = between(gap);
+            let span = gap.span();
             let message = format!(
                 "{span} events may be missing: {}; the next good backup begins anew",
                 gap.message
@@ -338,16 +347,6 @@ fn judged(books: &BinlogStatus, base: Option<DateTime<Utc>>) -> (&'static str, S
             ),
         ),
     }
-}
-
-/// `between … and …`.
-fn between(gap: &Gap) -> String {
-    let moment = |at: &Option<Time>, unset: &str| {
-        at.as_ref()
-            .map_or_else(|| unset.to_owned(), |t| rfc3339(from_k8s(t)))
-    };
-    let (from, to) = (moment(&gap.from, "the beginning"), moment(&gap.to, "now"));
-    format!("between {from} and {to}")
 }
 
 /// True if the Job's outcome is not in status yet.

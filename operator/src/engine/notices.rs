@@ -36,18 +36,24 @@ pub struct Wanted {
     pub missed: bool,
     /// No good run for longer than the schedule allows.
     pub overdue: bool,
+    /// Events of the binary log that may be missing.
+    pub gap: bool,
+    /// That no more are.
+    pub recovered: bool,
 }
 
 impl Wanted {
     /// Of `spec.notifications`; `bot` is a receiver that hears of good and failed runs.
     pub fn of(notifications: &[Notification], bot: bool) -> Self {
-        use NotificationEvent::{Failure, Missed, Overdue, Recovery, Success};
+        use NotificationEvent::{Failure, Gap, Missed, Overdue, Recovered, Recovery, Success};
         let on = |event| notifications.iter().any(|n| n.wanted().contains(&event));
         Self {
             failure: bot || on(Failure),
             recovery: bot || on(Recovery) || on(Success),
             missed: on(Missed),
             overdue: on(Overdue),
+            gap: on(Gap),
+            recovered: on(Recovered),
         }
     }
 
@@ -56,6 +62,8 @@ impl Wanted {
             NotificationEvent::Failure => self.failure,
             NotificationEvent::Missed => self.missed,
             NotificationEvent::Overdue => self.overdue,
+            NotificationEvent::Gap => self.gap,
+            NotificationEvent::Recovered => self.recovered,
             NotificationEvent::Success | NotificationEvent::Recovery => false,
         }
     }
@@ -88,6 +96,13 @@ fn enter(draft: &mut Draft<'_>, event: NotificationEvent, subject: String) -> bo
     }
     notices.push(notice);
     true
+}
+
+/// Enters what other parts of a plan find, if somebody wants to hear of it.
+pub(super) fn enter_wanted(draft: &mut Draft<'_>, event: NotificationEvent, subject: String) {
+    if draft.seen.settings.notices.wants(event) {
+        enter_or_warn(draft, event, subject);
+    }
 }
 
 /// As [`enter`]; what can't wait is told as an event.
@@ -299,7 +314,30 @@ fn words(draft: &Draft<'_>, notice: &PendingNotice) -> RunNotice {
                 ),
             };
         }
-        _ => {
+        NotificationEvent::Gap => {
+            words.slot = None;
+            let mut gaps = status.binlogs.iter().flat_map(|books| &books.gaps);
+            let gap = gaps.find(|gap| gap.subject() == notice.subject);
+            words.reason = gap.map_or_else(|| reason::BINLOG_GAP.to_owned(), |g| g.reason.clone());
+            words.message = gap.map_or_else(
+                || format!("events of the binary log may be missing from {} on", notice.subject),
+                |gap| {
+                    format!(
+                        "{} events of the binary log may be missing: {}; no moment in between can be restored to",
+                        gap.span(),
+                        gap.message
+                    )
+                },
+            );
+        }
+        NotificationEvent::Recovered => {
+            words.slot = None;
+            reason::COMPLETE.clone_into(&mut words.reason);
+            let type_ = crds::condition::BINLOGS_COMPLETE;
+            let complete = crds::condition::get(&status.conditions, type_);
+            words.message = complete.map(|c| c.message.clone()).unwrap_or_default();
+        }
+        NotificationEvent::Failure | NotificationEvent::Success | NotificationEvent::Recovery => {
             let run = status.runs.iter().find(|r| r.name == notice.subject);
             words.run.clone_from(&notice.subject);
             words.slot = run

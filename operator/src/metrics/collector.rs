@@ -81,7 +81,7 @@ fn unix(at: Option<DateTime<Utc>>) -> i64 {
 }
 
 /// The gauges of an object.
-const GAUGES: [Shown; 22] = [
+const GAUGES: [Shown; 23] = [
     (
         "mysqlbackup_created_timestamp_seconds",
         "Creation of the object, as unix time",
@@ -148,6 +148,11 @@ const GAUGES: [Shown; 22] = [
         |r| unix(r.series.recoverable),
     ),
     (
+        "mysqlbackup_binlog_lag_seconds",
+        "Seconds by which that moment was past when the last good pull of binary logs ended; 0 if none did",
+        |r| r.series.binlogs[0],
+    ),
+    (
         "mysqlbackup_verify_interval_seconds",
         "Expected seconds between verifications by restore; 0 if the spec asks for none",
         |r| {
@@ -209,6 +214,20 @@ const OUTCOMES: [(&str, Count); 4] = [
     ("missed", |r| r.series.totals.missed),
 ];
 
+/// Of binary logs: name, help, value.
+const BINLOGS: [Shown; 2] = [
+    (
+        "mysqlbackup_binlog_stored_bytes",
+        "Bytes of binary logs that pulls have stored",
+        |r| r.series.binlogs[1],
+    ),
+    (
+        "mysqlbackup_binlog_gaps",
+        "Gaps in stored binary logs that were found",
+        |r| r.series.binlogs[2],
+    ),
+];
+
 impl Collector for Objects {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let rows = self.rows();
@@ -267,6 +286,12 @@ fn counters(encoder: &mut DescriptorEncoder, rows: &[Row]) -> fmt::Result {
     )?;
     for row in rows {
         count(row.series.totals.manual).encode(manual.encode_family(&row.labels())?)?;
+    }
+    for (name, help, value) in BINLOGS {
+        let mut counter = metric(encoder, name, help, MetricType::Counter)?;
+        for row in rows {
+            count(value(row)).encode(counter.encode_family(&row.labels())?)?;
+        }
     }
     Ok(())
 }

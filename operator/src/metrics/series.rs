@@ -35,6 +35,8 @@ pub(crate) struct Series {
     pub(super) last_verified: Option<DateTime<Utc>>,
     /// Up to when binary logs are stored.
     pub(super) recoverable: Option<DateTime<Utc>>,
+    /// Seconds by which that was past when the last pull ended, bytes that pulls stored, and gaps that were found.
+    pub(super) binlogs: [i64; 3],
     pub(super) next: Option<DateTime<Utc>>,
     pub(super) suspended: Option<DateTime<Utc>>,
     /// The end of the accounted time.
@@ -87,6 +89,10 @@ impl Series {
             recoverable: status.binlogs.as_ref().and_then(|books| {
                 let newest = books.windows.first()?;
                 Some(from_k8s(&newest.until))
+            }),
+            binlogs: status.binlogs.as_ref().map_or([0; 3], |books| {
+                let lag = books.lag_seconds.unwrap_or(0);
+                [lag, books.stored_bytes, books.gaps_found]
             }),
             next: time(&status.next_schedule_time),
             suspended: settings.suspend.then_some(suspended),

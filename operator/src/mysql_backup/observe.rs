@@ -169,6 +169,7 @@ mod tests {
                 recovery,
                 missed,
                 overdue,
+                ..Wanted::default()
             };
             assert_eq!(found, wanted, "{fields}");
         }

@@ -49,8 +49,8 @@ impl Notice {
 
     /// True if it is good news.
     pub fn good(&self) -> bool {
-        use NotificationEvent::{Recovery, Success};
-        matches!(self.event, Success | Recovery)
+        use NotificationEvent::{Recovered, Recovery, Success};
+        matches!(self.event, Success | Recovery | Recovered)
     }
 }
 

@@ -230,7 +230,7 @@ fn notice_of(context: &Context, seen: &RunNotice) -> Notice {
     }
     let mut report = Report::new(&seen.run);
     report.phase.clear();
-    report.good = Some(false);
+    report.good = Some(seen.event == NotificationEvent::Recovered);
     report.reason.clone_from(&seen.reason);
     report.message.clone_from(&seen.message);
     Notice {
@@ -253,6 +253,8 @@ fn title(context: &Context, event: NotificationEvent) -> String {
         NotificationEvent::Success => "succeeded",
         NotificationEvent::Overdue => "OVERDUE",
         NotificationEvent::Missed => "MISSED",
+        NotificationEvent::Gap => "GAP in binary logs",
+        NotificationEvent::Recovered => "binary logs complete again",
     };
     format!("Backup {outcome}: {}", context.settings.identity.title())
 }

@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::select;
 use crate::view::output::{formatted, list};
+use crate::view::recoverable;
 use crate::view::runs::{OwnedRun, table, value};
 use crate::view::stored::Line;
 use crate::view::time::zone_or_utc;
@@ -31,6 +32,10 @@ pub(crate) async fn run(context: &Context, args: &Runs) -> Result<()> {
     }
     if args.stored {
         return stored(context, &cluster, args, &objects, &only, failed).await;
+    }
+    if args.recoverable {
+        recoverable(context, args, &cluster, &objects)?;
+        return failed.map_or(Ok(()), Err);
     }
     let statuses: Vec<_> = objects.iter().map(|o| (o, o.status())).collect();
     let mut runs: Vec<OwnedRun<'_>> = vec![];
@@ -62,6 +67,55 @@ pub(crate) async fn run(context: &Context, args: &Runs) -> Result<()> {
     });
     print(context, args, &cluster, &runs, objects.len())?;
     failed.map_or(Ok(()), Err)
+}
+
+/// Lists what stored binary logs cover.
+fn recoverable(
+    context: &Context,
+    args: &Runs,
+    cluster: &Cluster,
+    objects: &[Object],
+) -> Result<()> {
+    let of = |object: &Object| {
+        let status = object.status();
+        let zone = status.schedule.as_ref().map(|s| zone_or_utc(&s.time_zone));
+        let name = object.kind.short_name(&object.name());
+        let whose = (object.namespace(), name);
+        recoverable::recoverable((&whose.0, &whose.1), zone.unwrap_or_default(), &status)
+    };
+    let all: Vec<_> = objects.iter().flat_map(of).collect();
+    match &args.output {
+        Output::Name => {
+            let runs = all.iter().flat_map(|one| &one.runs);
+            let names: String = runs.map(|run| format!("run/{run}\n")).collect();
+            context.ui.out(&names)
+        }
+        Output::Print(format) => {
+            let items = all.iter().map(recoverable::value);
+            let list = list(items.collect());
+            context
+                .ui
+                .out(&formatted(&list, format, args.headers.no_headers)?)
+        }
+        Output::Table | Output::Wide => {
+            if objects.is_empty() {
+                let namespace = (!args.all_namespaces).then_some(cluster.namespace.as_str());
+                select::none_found(context, namespace);
+            } else if all.is_empty() {
+                context
+                    .ui
+                    .note("No binary logs are stored; kubectl backup set NAME --binlogs 5m has them pulled.");
+            }
+            let table = recoverable::table(
+                &all,
+                args.all_namespaces,
+                args.names.len() != 1,
+                context.zone,
+                context.now(),
+            );
+            context.ui.table(&table, args.headers.no_headers)
+        }
+    }
 }
 
 /// A run that somebody ended is none.

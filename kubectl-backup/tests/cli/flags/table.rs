@@ -195,6 +195,7 @@ const VERBS: &[Verb] = &[
         ("all-namespaces", "+-A", New("GET /apis/batch.isekiro.com/v1/mysqlbackups?")),
         ("selector", "+-l team=shop", Gone("till-1")),
         ("failed", "+--failed", Gone("shop-2")),
+        ("recoverable", "+--recoverable", Gone("RESULT")),
         ("stored", "+--stored", New("\\\"action\\\":\\\"List\\\"")),
         ("timeout", "+--timeout 1s", Refused("--stored")),
         ("output", "+-o name", New("OUT run/shop-2\n")),

@@ -239,6 +239,90 @@ fn a_window_grows_and_a_gap_is_told_once() {
     );
 }
 
+/// Receivers hear of a gap and of the backup that ends it, each once; a pull that fails is another matter.
+#[test]
+fn a_gap_and_its_end_are_told_once() {
+    let mut world = world().with(|s| {
+        s.own_image = true;
+        s.notices.gap = true;
+        s.notices.recovered = true;
+    });
+    let told = |world: &World| -> Vec<(String, String)> {
+        let notices = world.started.iter().filter_map(|s| s.notice.as_ref());
+        notices
+            .map(|n| (n.event.as_str().to_owned(), n.message.clone()))
+            .collect()
+    };
+    let sent = |world: &mut World| {
+        let jobs = world.seen.jobs.iter();
+        let open = jobs.filter(|j| j.is_active() && j.action == Action::Notify);
+        let names: Vec<String> = open.map(|j| j.name.to_string()).collect();
+        for name in names {
+            world.finish(&name, true);
+        }
+    };
+    let said = |from: &str, until: &str, gap: Option<&str>| report::Binlogs {
+        first: from.into(),
+        seen: until.into(),
+        stored_bytes: 100,
+        lag_seconds: Some(2),
+        gaps: gap
+            .map(|since| report::Gap {
+                cause: "Purged".into(),
+                from: since.into(),
+                to: from.into(),
+                message: "purged".into(),
+            })
+            .into_iter()
+            .collect(),
+        ..report::Binlogs::default()
+    };
+    let slot = |minute: u32| format!("2025-01-01T10:{minute:02}:00Z");
+    let pull = |world: &mut World, minute: u32, said: report::Binlogs| {
+        world.live_to(t(&slot(minute)));
+        pulled(world, &name(&slot(minute)), said);
+    };
+    pull(&mut world, 1, said("2025-01-01T09:00:00Z", &slot(1), None));
+    // The hole is told by each pull that stores something behind it, and stays one.
+    for minute in 2..5 {
+        let gap = said("2025-01-01T10:01:40Z", &slot(minute), Some(&slot(1)));
+        pull(&mut world, minute, gap);
+        sent(&mut world);
+    }
+    let gap = (
+        "Gap".to_owned(),
+        "between 2025-01-01T10:01:00Z and 2025-01-01T10:01:40Z events of the binary log may be missing: purged; no moment in between can be restored to".to_owned(),
+    );
+    assert_eq!(told(&world), std::slice::from_ref(&gap));
+    world.live_to(t(&slot(5)));
+    world.finish(&name(&slot(5)), false);
+    pull(&mut world, 6, said("", &slot(6), None));
+    assert_eq!(told(&world).len(), 1);
+    assert_eq!(books(&world).incomplete_since, Some(to_k8s(t(&slot(2)))));
+    // A backup begins anew.
+    world.ask(Action::Backup, "anew", |_| {});
+    let run = world.newest().name.clone();
+    world.finish(&run, true);
+    world.live_to(t("2025-01-01T10:06:40Z"));
+    sent(&mut world);
+    pull(&mut world, 7, said("", &slot(7), None));
+    sent(&mut world);
+    let found = told(&world);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found[1].0, "Recovered");
+    assert!(found[1].1.starts_with("every moment from "), "{found:?}");
+    let books = books(&world);
+    assert_eq!(
+        (
+            books.incomplete_since.clone(),
+            books.gaps_found,
+            books.stored_bytes,
+            books.lag_seconds
+        ),
+        (None, 1, 600, Some(2))
+    );
+}
+
 /// Books and backups beside each other, over a day of random ends.
 #[test]
 fn backups_run_as_if_there_were_no_binary_logs() {

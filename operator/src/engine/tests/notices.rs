@@ -14,6 +14,7 @@ fn hourly() -> World {
             recovery: true,
             missed: true,
             overdue: true,
+            ..Wanted::default()
         };
     })
 }

@@ -66,6 +66,7 @@ fn status_becomes_figures() {
         "lastVerifiedTime": "2025-01-04T03:00:00Z",
         "nextScheduleTime": "2025-01-11T02:00:00Z",
         "binlogs": {"intervalSeconds": 300, "anchor": "2025-01-05T00:00:00Z", "accountedUntil": "2025-01-10T11:55:00Z",
+            "storedBytes": 4096, "gapsFound": 2, "lagSeconds": 3,
             "windows": [{"from": "2025-01-05T02:00:00Z", "until": "2025-01-10T11:55:02Z"}]},
         "consecutiveFailures": 2,
         "totals": {"due": 17, "succeeded": 4, "failed": 5, "skipped": 1, "missed": 7, "manual": 3},
@@ -117,6 +118,9 @@ fn status_becomes_figures() {
         ("mysqlbackup_usual_size_bytes", 200),
         ("mysqlbackup_duration_seconds", 90),
         ("mysqlbackup_manual_runs_total", 3),
+        ("mysqlbackup_binlog_lag_seconds", 3),
+        ("mysqlbackup_binlog_stored_bytes_total", 4096),
+        ("mysqlbackup_binlog_gaps_total", 2),
     ] {
         assert_eq!(of_orders(&text, name), expected.to_string(), "{name}");
     }
