@@ -14,6 +14,33 @@ pub const SEND: [&str; 2] = ["download", "send"];
 /// [`BinlogHeader`], then pieces of text, each behind a line with its [`TextPart`]; one without length ends them.
 pub const BINLOG: [&str; 2] = ["download", "binlog"];
 
+/// Words of the command line after [`PROGRAM`] for the server's own files: without a file a line with [`BinlogFiles`], with one
+/// what [`SEND`] gives.
+pub const BINLOG_FILES: [&str; 2] = ["download", "binlogs"];
+
+/// The server's files of a span of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BinlogFiles {
+    /// They, in order.
+    pub files: Vec<BinlogFile>,
+    /// What whoever takes them has to know: what of the span may be missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// One of them, as far as it is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BinlogFile {
+    /// As the server calls it; with a suffix where it is not all of it, or another has its name.
+    pub name: String,
+    /// Its bytes.
+    pub length: u64,
+    /// SHA-256 of them, hex.
+    pub sha256: String,
+}
+
 /// What of stored binary logs is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -5,7 +5,8 @@
 //! its length and sum, unless `--expect LENGTH:SHA256` says what came of that. `download contents
 //! [--run NAME | --key KEY | --at TIME]` writes what is in an artefact, by its manifest or record alone
 //! ([`crds::contents`]). `download binlog --from TIME [--to TIME] [--database NAME | --table DATABASE.TABLE]` writes the
-//! transactions of a span of time from stored binary logs ([`crds::download::BINLOG`]). Whatever is wrong is one line on stderr,
+//! transactions of a span of time from stored binary logs ([`crds::download::BINLOG`]). `download binlogs --from TIME [--to TIME] [--file NAME --expect LENGTH:SHA256
+//! [--offset N] [--head]]` lists the server's own files, or sends one. Whatever is wrong is one line on stderr,
 //! and the exit code.
 
 use std::io::{self, Read, Write};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 use binlog::span::Span;
 use crds::contents::CONTENTS;
-use crds::download::{BINLOG, HOLD, Header, SEND, Trailer};
+use crds::download::{BINLOG, BINLOG_FILES, HOLD, Header, SEND, Trailer};
 use crds::parts::CompressionType;
 use crds::report::{Reason, exit};
 use crds::time::parse_rfc3339;
@@ -24,7 +25,7 @@ use crate::context::Context;
 use crate::database::mysql::decoder::Named;
 use crate::failure::Failure;
 use crate::mysql_backup::artefacts;
-use crate::mysql_backup::binlogs::shown;
+use crate::mysql_backup::binlogs::{files, shown};
 use crate::mysql_backup::manifest::Manifest;
 use crate::mysql_backup::stored::StoredDumps;
 use crate::settings::options::{Choice, Wanted};
@@ -43,6 +44,8 @@ pub enum Asked {
     Contents(Choice),
     /// Show transactions of stored binary logs.
     Binlog(BinlogWords),
+    /// List or send the server's own files of stored binary logs.
+    BinlogFiles(BinlogWords),
 }
 
 /// What of stored binary logs is asked for, as it was written.
@@ -52,6 +55,10 @@ pub struct BinlogWords {
     to: Option<String>,
     database: Option<String>,
     table: Option<String>,
+    file: Option<String>,
+    expect: Option<Stored>,
+    offset: u64,
+    head: bool,
 }
 
 /// Reads the command line; `None` if it is not about downloads.
@@ -67,15 +74,22 @@ pub fn asked(words: &[String]) -> Option<Result<Asked, Failure>> {
         return Some(contents(rest));
     }
     if two == BINLOG {
-        return Some(binlog(rest).map(Asked::Binlog));
+        return Some(binlog(rest, false).map(Asked::Binlog));
+    }
+    if two == BINLOG_FILES {
+        return Some(binlog(rest, true).map(Asked::BinlogFiles));
     }
     (two == SEND).then(|| send(rest).map(Asked::Send))
 }
 
-fn binlog(words: &[String]) -> Result<BinlogWords, Failure> {
+fn binlog(words: &[String], files: bool) -> Result<BinlogWords, Failure> {
     let mut asked = BinlogWords::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
+        if files && word == "--head" {
+            asked.head = true;
+            continue;
+        }
         let value = words
             .next()
             .cloned()
@@ -83,8 +97,15 @@ fn binlog(words: &[String]) -> Result<BinlogWords, Failure> {
         match word.as_str() {
             "--from" => asked.from = value,
             "--to" => asked.to = Some(value),
-            "--database" => asked.database = Some(value),
-            "--table" => asked.table = Some(value),
+            "--database" if !files => asked.database = Some(value),
+            "--table" if !files => asked.table = Some(value),
+            "--file" if files => asked.file = Some(value),
+            "--expect" if files => asked.expect = Some(expected(&value)?),
+            "--offset" if files => {
+                asked.offset = value
+                    .parse()
+                    .map_err(|e| Failure::settings(format!("download: --offset: {e}")))?;
+            }
             other => return Err(Failure::settings(format!("download: unknown {other:?}"))),
         }
     }
@@ -186,6 +207,7 @@ pub async fn serve(context: Arc<Context>, asked: Result<Asked, Failure>) -> i32 
                 Asked::Hold => Ok(()),
                 Asked::Send(send) => artefact(&inner, &send, &mut io::stdout()),
                 Asked::Binlog(words) => shown::show(&inner, &words.read()?, &mut io::stdout()),
+                Asked::BinlogFiles(words) => binlog_files(&inner, &words, &mut io::stdout()),
                 Asked::Contents(choice) => {
                     line(&mut io::stdout(), &crate::contents::of(&inner, &choice)?)
                 }
@@ -248,6 +270,25 @@ fn artefact(context: &Context, send: &Wanted, out: &mut impl Write) -> Result<()
     match reader {
         Some(mut reader) => bytes(&mut reader, &header, out),
         None => Ok(()),
+    }
+}
+
+/// The list of files, or one of them.
+fn binlog_files(
+    context: &Context,
+    words: &BinlogWords,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let wanted = words.read()?;
+    let (Some(name), Some(expected)) = (&words.file, &words.expect) else {
+        return line(out, &files::list(context, wanted.span, wanted.open_ended)?);
+    };
+    let named = (name.as_str(), expected);
+    let (header, mut reader) = files::one(context, wanted.span, named, words.offset)?;
+    line(out, &header)?;
+    match words.head {
+        true => Ok(()),
+        false => bytes(&mut reader, &header, out),
     }
 }
 
@@ -429,6 +470,7 @@ mod tests {
             "download binlog --from 2025-01-15T10:30:00Z --to 2025-01-15T10:30:00Z",
             "download binlog --from 2025-01-15T10:30:00Z --table t",
             "download binlog --from 2025-01-15T10:30:00Z --raw x",
+            "download binlog --from 2025-01-15T10:30:00Z --file x",
         ] {
             let failure = read(bad).unwrap_err();
             assert_eq!(

@@ -587,6 +587,52 @@ fn a_drop_is_found_in_compressed_logs_of_mariadb_11() {
     found_and_restored(&FAMILIES[1], 7);
 }
 
+/// The server's own files come back byte for byte, but for the bit that says a file is in use; of the newest what is stored.
+#[test]
+fn the_servers_own_files_are_sent_byte_for_byte() {
+    for family in [&FAMILIES[0], &FAMILIES[2]] {
+        let mut pair = Pair::new(family);
+        let mut random = Random(11);
+        for round in 0..3 {
+            pair.pull();
+            pair.source
+                .sql(&format!("{} flush binary logs;", random.work(round)));
+        }
+        pair.pull();
+        let runner = std::mem::replace(&mut pair.runner, Runner::bare());
+        pair.runner = runner.spec("shop-list", None, json!({"action": "List"}));
+        let ask = |words: &[&str]| {
+            let mut command = pair.runner.command();
+            let from = ["download", "binlogs", "--from", "2001-01-01T00:00:00Z"];
+            common::run(command.args(from).args(words)).stdout
+        };
+        let list: crds::download::BinlogFiles = serde_json::from_slice(&ask(&[])).unwrap();
+        assert!(list.files.len() > 3, "{list:?}");
+        for (index, file) in list.files.iter().enumerate() {
+            let expected = format!("{}:{}", file.length, file.sha256);
+            let said = ask(&["--file", &file.name, "--expect", &expected]);
+            let begin = said.iter().position(|b| *b == b'\n').unwrap() + 1;
+            let length = usize::try_from(file.length).unwrap();
+            let bytes = &said[begin..begin + length];
+            assert!(said.ends_with(b"}\n"), "{}: it has no trailer", file.name);
+            let mut on_disk =
+                std::fs::read(pair.source.dir.path().join("data").join(&file.name)).unwrap();
+            on_disk[4 + 17] &= !1;
+            if index + 1 == list.files.len() {
+                on_disk.truncate(length);
+            }
+            assert!(bytes == on_disk, "{} {} differs", family.name, file.name);
+            // From any byte on.
+            let rest = ask(&[
+                "--file", &file.name, "--expect", &expected, "--offset", "99",
+            ]);
+            let begin = rest.iter().position(|b| *b == b'\n').unwrap() + 1;
+            assert_eq!(&rest[begin..begin + length - 99], &bytes[99..]);
+        }
+        println!("{}: {} files", family.name, list.files.len());
+    }
+}
+
 /// What may be missing of a span is said, and what is not what was stored is not shown.
 #[test]
 fn a_gap_within_a_span_is_said_and_what_was_altered_is_not_shown() {

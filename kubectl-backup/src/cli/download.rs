@@ -25,6 +25,15 @@ pub(crate) struct Download {
     /// Key of the artefact, as runs --stored shows it
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
+    /// The server's own binary logs that are stored, as plain files under the server's names, instead of a dump
+    #[arg(long, conflicts_with_all = ["raw", "storage", "key"])]
+    pub(crate) binlogs: bool,
+    /// Only binary logs with transactions from this second of the server's clock on, as in 2026-09-04T17:00:00Z
+    #[arg(long, value_name = "TIME", requires = "binlogs")]
+    pub(crate) from: Option<String>,
+    /// Only binary logs with transactions before this second
+    #[arg(long, value_name = "TIME", requires = "binlogs")]
+    pub(crate) to: Option<String>,
     /// Replace the file if it exists
     #[arg(long)]
     pub(crate) overwrite: bool,

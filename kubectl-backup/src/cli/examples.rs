@@ -76,7 +76,13 @@ const EXAMPLES: [(&str, &[&str]); 34] = [
             "kubectl backup binlog shop --from 2026-09-04T17:00:00Z --to 2026-09-04T18:00:00Z --table shop.orders",
         ],
     ),
-    ("download", &["kubectl backup download shop"]),
+    (
+        "download",
+        &[
+            "kubectl backup download shop",
+            "kubectl backup download shop --binlogs --from 2026-09-04T17:00:00Z",
+        ],
+    ),
     (
         "suspend",
         &[

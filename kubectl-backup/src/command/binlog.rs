@@ -2,11 +2,12 @@
 //! the caller's rights.
 
 use crds::download::{BINLOG, BinlogHeader, TextPart};
-use crds::time::{from_k8s, parse_rfc3339, rfc3339};
+use crds::time::{from_k8s, rfc3339};
 use tokio::io::AsyncReadExt as _;
 
 use crate::cli::Binlog;
 use crate::cluster::duration;
+use crate::command::span;
 use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::MYSQL;
@@ -52,31 +53,11 @@ pub(crate) async fn run(context: &Context, args: &Binlog) -> Result<()> {
         show(context, source).await
     })
     .await;
-    shown.map_err(|error| match error.kind {
-        Exit::NotFound => error.hint(format!("kubectl backup set {} --binlogs 5m", object.name())),
-        _ => error,
-    })
+    shown.map_err(|error| span::hinted(error, &object))
 }
 
 fn check(args: &Binlog) -> Result<()> {
-    let whole = |text: &str| {
-        let at = parse_rfc3339(text)?;
-        (at.timestamp_subsec_nanos() == 0).then_some(at)
-    };
-    let mut moments = vec![];
-    for (flag, text) in [("--from", &args.from), ("--to", &args.to)] {
-        let Some(text) = text else { continue };
-        moments.push(whole(text).ok_or_else(|| {
-            Error::usage(format!(
-                "invalid {flag} {text:?}: write an RFC 3339 time in whole seconds, such as 2026-01-31T02:00:00Z"
-            ))
-        })?);
-    }
-    if let [from, to] = moments[..]
-        && from >= to
-    {
-        return Err(Error::usage("--from has to be before --to"));
-    }
+    span::check(args.from.as_deref(), args.to.as_deref())?;
     let table = args.table.as_deref();
     let named = |text: &str| {
         let parts = text.split_once('.');

@@ -25,6 +25,7 @@ mod runs;
 mod schedule;
 mod set;
 mod show;
+mod span;
 mod suspend;
 mod top;
 mod verify;

@@ -1,6 +1,7 @@
 //! `download`: brings a stored artefact here, through a short-lived pod with the caller's rights.
 
 mod bar;
+mod binlogs;
 mod transfer;
 
 use crds::download::SEND;
@@ -28,6 +29,10 @@ pub(crate) async fn run(context: &Context, args: &Download) -> Result<()> {
     }
     let cluster = context.cluster().await?;
     let (object, run) = artefact(&cluster, args).await?;
+    if args.binlogs {
+        let identity = identity(args)?;
+        return binlogs::run(context, &cluster, args, &object, identity, limit).await;
+    }
     let asked = Asked {
         object: &object,
         run: run.as_deref(),

@@ -1,6 +1,7 @@
 //! Binary logs of a MysqlBackup's server: pulled from where the last stored segment ends, stored segment by segment. A run that
 //! is ended at any moment leaves whole segments, and the next one goes on behind them.
 
+pub(crate) mod files;
 pub mod place;
 pub(crate) mod reading;
 pub(crate) mod shown;

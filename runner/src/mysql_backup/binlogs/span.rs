@@ -45,19 +45,43 @@ pub(crate) struct StoredSpan {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Finds what is stored of a span of the run's object and compares all of it; `open_ended` where its end is that of what is
-/// stored.
+/// Segments that may hold transactions of a span, by their manifests.
+pub(crate) struct Found {
+    /// Where they are stored.
+    pub(crate) store: Arc<dyn Store>,
+    /// They, in order.
+    pub(crate) segments: Vec<StoredSegment>,
+    /// What whoever reads them has to know.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// How much is asked for beside a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Nothing.
+    Span,
+    /// All of the files that hold something of it.
+    Files,
+}
+
+/// Finds what is stored of a span of the run's object; `open_ended` where its end is that of what is stored.
 ///
 /// # Errors
-/// Nothing is stored of the object's binary logs, or something is not what was stored.
-pub(crate) fn prove(
+/// Nothing is stored of the object's binary logs, or the store refuses.
+pub(crate) fn find(
     context: &Context,
     span: Span,
     open_ended: bool,
-) -> Result<StoredSpan, Failure> {
+    scope: Scope,
+) -> Result<Found, Failure> {
     let store = context.open_store()?;
     let mut warnings = vec![];
-    let (all, seen) = manifests(context, &store, span.from, &mut warnings)?;
+    let from = match scope {
+        Scope::Span => span.from,
+        // A file may have been begun long before.
+        Scope::Files => 0,
+    };
+    let (all, seen) = manifests(context, &store, from, &mut warnings)?;
     let segments: Vec<binlog::Segment> = all.iter().map(|s| s.segment.clone()).collect();
     let chain = chain::chain(&segments);
     let known = |digest: &str| segments.iter().any(|s| s.digest() == digest);
@@ -71,13 +95,45 @@ pub(crate) fn prove(
     let seen = seen.iter().filter(|seen| known(&seen.last));
     let kept = kept(&segments, &chain, span, seen.map(|s| s.moment).max());
     tell(&kept, open_ended, &mut warnings);
+    let of_one = |a: &usize, b: &usize| {
+        let (a, b) = (&segments[*a], &segments[*b]);
+        (&a.file, a.created, &a.server) == (&b.file, b.created, &b.server)
+    };
+    let places: Vec<usize> = match scope {
+        Scope::Span => kept.segments,
+        Scope::Files => {
+            let all = chain.windows.iter().flat_map(|w| w.segments.iter());
+            let wanted = |place: &&usize| kept.segments.iter().any(|kept| of_one(kept, place));
+            all.filter(wanted).copied().collect()
+        }
+    };
+    Ok(Found {
+        store,
+        segments: places.iter().map(|place| all[*place].clone()).collect(),
+        warnings,
+    })
+}
+
+/// Finds what is stored of a span and compares all of it.
+///
+/// # Errors
+/// As [`find`]; something is not what was stored.
+pub(crate) fn prove(
+    context: &Context,
+    span: Span,
+    open_ended: bool,
+) -> Result<StoredSpan, Failure> {
+    let Found {
+        store,
+        segments,
+        warnings,
+    } = find(context, span, open_ended, Scope::Span)?;
     context.reporter.phase("ReadingBack");
     let (mut parts, mut transactions) = (vec![], 0);
-    for place in &kept.segments {
-        let (range, count) = read_again(context, store.as_ref(), &all[*place], span)?;
+    for stored in segments {
+        let (range, count) = read_again(context, store.as_ref(), &stored, span)?;
         transactions += count;
         if let Some((start, stop)) = range {
-            let stored = all[*place].clone();
             parts.push(Part {
                 stored,
                 start,
