@@ -107,10 +107,10 @@ impl Marker {
     /// Takes the next event; a transaction of one event gives two marks.
     pub fn mark(&mut self, check: &Check, ended: Ended, each: &mut dyn FnMut(Mark<'_>)) {
         let position = check.last().position;
-        let (within, transaction) = match ended {
-            Ended::Within => (check.gtids().is_some(), false),
-            Ended::Between { transaction, .. } => (transaction, transaction),
-            Ended::File => (false, false),
+        let within = match ended {
+            Ended::Within => check.gtids().is_some(),
+            Ended::Between { transaction, .. } => transaction,
+            Ended::File => false,
             Ended::Nowhere => return,
         };
         if !within && self.open.is_none() {

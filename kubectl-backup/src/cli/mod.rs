@@ -131,7 +131,7 @@ pub(crate) enum Verb {
     Restore(Box<Restore>),
     /// Show what is in a stored backup: databases, tables, rows, bytes
     Show(Show),
-    /// Show the transactions of a span of time from stored binary logs, such as a DROP with its GTID
+    /// Show transactions of stored binary logs, such as a DROP with its GTID
     Binlog(Binlog),
     /// Download a stored backup, through a short-lived pod
     Download(Download),

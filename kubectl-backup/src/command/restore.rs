@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::RESTORE;
 use crate::ui::Mark;
+use crate::view::recoverable::outlook;
 use crate::waiting::restore::{failure, wait_and_report, wait_for_restore};
 use crate::{presence, select};
 
@@ -28,11 +29,13 @@ pub(crate) async fn run(context: &Context, args: &Restore) -> Result<()> {
     let timeout = duration("--timeout", &args.timeout)?;
     let cluster = context.cluster().await?;
     let mut needs = Needs::default();
+    let mut status = None;
     let from = match &args.from {
         Some(name) => {
             let (object, run) = select::object_or_run(&cluster, name).await?;
             let storage = args.storage.as_deref();
             needs = presence::needs_to_read(&cluster, &object, storage).await?;
+            status = Some(object.status());
             Some(From {
                 kind: object.kind.kind,
                 name: object.name(),
@@ -52,6 +55,9 @@ pub(crate) async fn run(context: &Context, args: &Restore) -> Result<()> {
         presence::check(context, &cluster, &whose, &needs).await?;
     }
     if dry_run != DryRun::None {
+        if let (Some(status), Some(replay)) = (&status, &spec.replay) {
+            context.ui.note(&outlook(status, replay));
+        }
         let object = object(&cluster, &name, &spec)?;
         return create(context, &cluster, args, object).await.map(|_| ());
     }

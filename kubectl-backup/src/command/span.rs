@@ -34,7 +34,7 @@ pub(super) fn check(from: Option<&str>, to: Option<&str>) -> Result<()> {
 /// Where nothing is stored, the error says how that begins.
 pub(super) fn hinted(error: Error, object: &Object) -> Error {
     match error.kind {
-        Exit::NotFound => error.hint(format!("kubectl backup set {} --binlogs 5m", object.name())),
+        Exit::NotFound => error.hint(format!("kubectl backup set {} --binlogs=5m", object.name())),
         _ => error,
     }
 }

@@ -31,8 +31,7 @@ Running:
 Restoring:
   restore     Restore a stored backup into a server or onto a volume, after a check
   show        Show what is in a stored backup: databases, tables, rows, bytes
-  binlog      Show the transactions of a span of time from stored binary logs, such as a DROP with
-              its GTID
+  binlog      Show transactions of stored binary logs, such as a DROP with its GTID
   download    Download a stored backup, through a short-lived pod
 
 Settings:

@@ -337,7 +337,7 @@ fn doctor_names_each_thing_and_its_remedy() {
 ✔ operator: answers what mysqlbackup/full asks it
 ⚠ rights: you may not delete restores.batch.isekiro.com: needed by restore; delete does less without
     fix: kubectl -n prod create role kubectl-backup-restores-batch-isekiro-com --verb=delete --resource=restores.batch.isekiro.com; kubectl -n prod create rolebinding kubectl-backup-restores-batch-isekiro-com --role=kubectl-backup-restores-batch-isekiro-com --user=USER
-⚠ rights: you may not delete pods: needed by show, download
+⚠ rights: you may not delete pods: needed by show, binlog, download
     fix: kubectl -n prod create role kubectl-backup-pods --verb=delete --resource=pods; kubectl -n prod create rolebinding kubectl-backup-pods --role=kubectl-backup-pods --user=USER
 ⚠ rights: you may not delete mysqlbackups.batch.isekiro.com: needed by delete
     fix: kubectl -n prod create role kubectl-backup-mysqlbackups-batch-isekiro-com --verb=delete --resource=mysqlbackups.batch.isekiro.com; kubectl -n prod create rolebinding kubectl-backup-mysqlbackups-batch-isekiro-com --role=kubectl-backup-mysqlbackups-batch-isekiro-com --user=USER

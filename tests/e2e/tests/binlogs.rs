@@ -156,13 +156,15 @@ fn the_window_grows_a_dropped_table_comes_back_and_a_log_that_was_begun_anew_is_
     let printed: Vec<&str> = drops.map(|text| text.split(' ').next().unwrap()).collect();
     assert_eq!(printed, [dropped], "{}", found.stdout);
     // The server's own files come back, as they are on its disk.
-    let directory = tempfile::tempdir().unwrap();
-    let place = directory.path().to_str().unwrap();
+    let directory = std::env::temp_dir().join(format!("e2e-binlogs-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let place = directory.to_str().unwrap();
     ns.backup(&["download", "shop", "--binlogs", "-O", place])
         .ok();
     let name = source.sql("show master status");
     let name = name.split('\t').next().unwrap();
-    let bytes = std::fs::read(directory.path().join(name)).unwrap();
+    let bytes = std::fs::read(directory.join(name)).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
     assert!(bytes.starts_with(b"\xfebin"), "{name}");
     let target = target.awaited();
     ns.backup(&[

@@ -300,7 +300,7 @@ const VERBS: &[Verb] = &[
         ("image", "shop-1 --image theirs --from 2026-01-31T02:00:00Z", New("\"theirs\"")),
     ]),
     ("download", "shop --image i", Usual, &[
-        ("binlogs", "+--binlogs -O new.yaml", Refused("-O has to be a directory")),
+        ("binlogs", "+--binlogs -O -", Refused("-O has to be a directory")),
         ("from", "+--from 2026-01-31T02:00:00Z", Refused("--binlogs")),
         ("to", "+--to 2026-01-31T02:00:00Z", Refused("--binlogs")),
         ("output-file", "+-O new.yaml", New("new.yaml exists already")),

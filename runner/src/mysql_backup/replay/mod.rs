@@ -326,7 +326,7 @@ impl Replay {
         };
         let bytes: u64 = self.steps.iter().map(|step| step.stop - step.start).sum();
         format!(
-            "{} transactions ({bytes} bytes of {} segments) of its binary logs{last}: {}, up to {}:{}{}{gtids}",
+            "{} transactions ({bytes} bytes of {} segments, without a gap) of its binary logs{last}: {}, up to {}:{}{}{gtids}",
             self.found.transactions,
             self.steps.len(),
             self.asked,
