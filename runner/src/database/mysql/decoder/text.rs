@@ -65,6 +65,8 @@ struct Line {
 #[derive(Debug, Default)]
 struct Open {
     title: String,
+    /// The database of the statements before it.
+    database: Vec<u8>,
     /// It is asked for.
     shown: bool,
     held: Vec<u8>,
@@ -214,6 +216,7 @@ impl<'a> Text<'a> {
             if let Some(title) = self.waiting.pop_front().and_then(|begun| begun.title) {
                 self.open = Some(Open {
                     title,
+                    database: self.database.0.clone(),
                     ..Open::default()
                 });
                 if self.named.all() {
@@ -272,11 +275,11 @@ impl<'a> Text<'a> {
         self.shown += 1;
         writeln!(self.out, "{}", open.title)?;
         let (current, last) = &mut self.database;
-        if *current != *last {
-            let name = printable(current).replace('`', "``");
+        if open.database != *last {
+            let name = printable(&open.database).replace('`', "``");
             writeln!(self.out, "use `{name}`/*!*/;")?;
-            last.clone_from(current);
         }
+        last.clone_from(current);
         self.out.write_all(&std::mem::take(&mut open.held))?;
         if open.left_out > 0 {
             writeln!(
