@@ -400,6 +400,52 @@ fn one_verdict_for_each_situation() {
             "shop-3 is pending: not started: no such image (ImagePullBackOff)",
         ),
         (
+            "a gap in the binary logs",
+            Case::with(|c| c.condition("BinlogsComplete", "False", "Reset", "begun anew at 09:00")),
+            Warning,
+            Reason::Incomplete,
+            "BinlogsIncomplete",
+            "binary logs: Reset: begun anew at 09:00",
+        ),
+        (
+            "the binary logs are complete",
+            Case::with(|c| c.condition("BinlogsComplete", "True", "Complete", "")),
+            Good,
+            Reason::Ok,
+            "",
+            "",
+        ),
+        (
+            "whether the binary logs are complete is not known yet",
+            Case::with(|c| c.condition("BinlogsComplete", "Unknown", "NotPulled", "")),
+            Good,
+            Reason::Ok,
+            "",
+            "",
+        ),
+        (
+            "a failed run outranks a gap",
+            Case::with(|c| {
+                c.condition("BinlogsComplete", "False", "Reset", "begun anew at 09:00");
+                c.run("shop-3", Failed, "NoSpace", "the volume is full");
+            }),
+            Critical,
+            Reason::Failed,
+            "NoSpace",
+            "",
+        ),
+        (
+            "a gap outranks a run that waits",
+            Case::with(|c| {
+                c.condition("BinlogsComplete", "False", "Reset", "begun anew at 09:00");
+                c.run("shop-3", Waiting, "", "").phase = Some("Pending".into());
+            }),
+            Warning,
+            Reason::Incomplete,
+            "BinlogsIncomplete",
+            "",
+        ),
+        (
             "running",
             Case::with(|c| {
                 c.run("shop-3", Running, "", "");
