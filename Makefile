@@ -27,7 +27,7 @@ help: ## List the targets.
 	@printf '\nVariables: IMG=%s RUNNER_IMG=%s KUBECTL, KUBECONFIG; FORCE=1 (uninstall), KEEP=1 (test), CLUSTER=context (demo)\n' '$(IMG)' '$(RUNNER_IMG)'
 
 .PHONY: demo
-demo: ## On a bare machine: a cluster, a database, two backups, a restore that is compared. CLUSTER=context uses a cluster of yours.
+demo: ## On a bare machine: a cluster, a database, two backups, a restore that is compared, a dropped table back. CLUSTER=context uses a cluster of yours.
 	@tests/demo/demo up
 
 .PHONY: demo-down
