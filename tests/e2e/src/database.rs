@@ -69,14 +69,18 @@ impl Database {
     }
 }
 
-fn manifest(image: &str) -> String {
-    let user_password = BACKUP_PASSWORD.replace('\\', "\\\\").replace('\'', "''");
-    let sql = format!(
-        "{FIXTURE}
-create user '{BACKUP_USER}'@'%' identified by '{user_password}';
+/// Makes [`BACKUP_USER`].
+pub fn backup_user() -> String {
+    let password = BACKUP_PASSWORD.replace('\\', "\\\\").replace('\'', "''");
+    format!(
+        "create user '{BACKUP_USER}'@'%' identified by '{password}';
 grant select, show view, trigger, lock tables, event, process, reload, replication client on *.* to '{BACKUP_USER}'@'%';
 "
-    );
+    )
+}
+
+fn manifest(image: &str) -> String {
+    let sql = format!("{FIXTURE}\n{}", backup_user());
     let config = serde_json::json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "initdb", "namespace": NAMESPACE},

@@ -13,6 +13,7 @@ pub mod backup_kind;
 pub mod database;
 pub mod objects;
 mod process;
+pub mod server;
 pub mod servers;
 pub mod wait;
 

@@ -11,62 +11,9 @@
 use chrono::{DateTime, Utc};
 use crds::time::parse_rfc3339;
 use e2e::database::ROOT_PASSWORD;
-use e2e::{Namespace, Output, cluster, eventually, wait_for};
+use e2e::server::Server;
+use e2e::{Namespace, cluster, eventually, wait_for};
 use serde_json::Value;
-
-/// A MariaDB of the test's own namespace.
-struct Server<'a> {
-    ns: &'a Namespace,
-    name: &'static str,
-}
-
-impl<'a> Server<'a> {
-    fn start(ns: &'a Namespace, name: &'static str, arguments: &str) -> Self {
-        let image = &cluster().mariadb_image;
-        ns.apply(&format!(
-            "apiVersion: v1
-kind: Service
-metadata: {{name: {name}}}
-spec: {{selector: {{app: {name}}}, ports: [{{port: 3306}}]}}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: {name}}}
-spec:
-  selector: {{matchLabels: {{app: {name}}}}}
-  template:
-    metadata: {{labels: {{app: {name}}}}}
-    spec:
-      containers:
-      - name: mariadb
-        image: {image}
-        imagePullPolicy: IfNotPresent
-        args: [{arguments}]
-        env: [{{name: MARIADB_ROOT_PASSWORD, value: {ROOT_PASSWORD}}}]
----
-"
-        ));
-        Self { ns, name }
-    }
-
-    fn awaited(self) -> Self {
-        wait_for(&format!("{} answers", self.name), 120, || {
-            (self.try_sql("select 1").code == 0).then_some(())
-        });
-        self
-    }
-
-    fn try_sql(&self, text: &str) -> Output {
-        let client = "MYSQL_PWD=$MARIADB_ROOT_PASSWORD exec mariadb -uroot -N -B";
-        let deployment = format!("deployment/{}", self.name);
-        let exec = ["exec", "-i", &deployment, "--", "sh", "-c", client];
-        self.ns.kubectl_with(&exec, text)
-    }
-
-    fn sql(&self, text: &str) -> String {
-        self.try_sql(text).ok().stdout
-    }
-}
 
 fn books(ns: &Namespace) -> Value {
     ns.mysql_backup("shop").unwrap()["status"]["binlogs"].clone()
