@@ -23,7 +23,7 @@ pub(crate) struct Binlog {
     /// Secret key with the age identity, as NAME:KEY; that of the object if unset
     #[arg(long, value_name = "SECRET:KEY")]
     pub(crate) decrypt_secret: Option<String>,
-    /// Image of the runner in the pod; that of the run's Job or the operator's default if unset
+    /// Image of the runner in the pod; the operator's default if unset
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: Option<String>,
     /// Longest time to wait for the pod

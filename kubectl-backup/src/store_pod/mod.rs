@@ -114,10 +114,17 @@ pub(crate) async fn within<T>(
     ended
 }
 
-/// The image of the run's own Job if it is still there, else what the operator gives its runs.
+/// The image of the run's own Job if it is still there, else what the operator gives its runs; where a program of the database's is
+/// needed the other way round.
 async fn image(cluster: &Cluster, asked: &Asked<'_>) -> Result<String> {
     if let Some(image) = asked.image {
         return Ok(image.to_owned());
+    }
+    // The image of a run may be the one without programs of databases; the operator's own has them.
+    if asked.clients
+        && let Some(image) = cluster.runner_image().await
+    {
+        return Ok(image);
     }
     let (object, run) = (asked.object, asked.run);
     let newest = object.current_run().map(|run| run.name);
