@@ -15,7 +15,7 @@ use crate::bounds::{MAX_SECONDS, MAX_SESSIONS, MAX_STARTUP_SECONDS};
 use crate::parts::{
     CredentialsRef, Decryption, Destination, ImagePullPolicy, PodMetadata, Tls, VolumeDestination,
 };
-use crate::run::{Artefact, RunResult};
+use crate::run::{Artefact, RunResult, TimedPhase};
 
 /// Most names in a list of tables or databases.
 pub const MAX_NAMES: usize = 1000;
@@ -476,6 +476,9 @@ pub struct RestoreStatus {
     /// Number of rows in the dump, or of those restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<i64>,
+    /// Phases of the last pod, with the time that each took: what it read before it began, then of MySQL and MariaDB Definitions, Rows, Keys, Programs and Comparing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<TimedPhase>,
     /// Warnings of the runner.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

@@ -94,6 +94,18 @@ pub struct Artefact {
     pub storage: Option<String>,
 }
 
+/// A phase that is over, and how long it took.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TimedPhase {
+    /// Name of the phase, such as Rows.
+    pub phase: String,
+    /// Milliseconds that it took.
+    #[serde(default)]
+    #[schemars(with = "i64")]
+    pub milliseconds: i64,
+}
+
 /// Outcome of a verification of one run's artefact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

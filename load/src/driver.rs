@@ -1,22 +1,23 @@
 //! Joins the rooms: definitions, rows by several sessions, keys, programs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
+use std::time::Duration;
 
 use dump::{Compress, Frame, Frames, Section, sql};
 use wire::Stop;
 
 use crate::definition::{self, Definition};
 use crate::error::Error;
-use crate::journal::{Journal, Kept};
+use crate::journal::{Journal, Kept, Noted};
 use crate::queue::{Job, Queue};
 use crate::rows::set_of;
 use crate::session::{Open, Session, Warning};
 use crate::source::{self, Source};
 use crate::statements::Statements;
-use crate::work::{Alter, State, TablePlan, Work};
+use crate::work::{Alter, Progress, State, TablePlan, Work};
 
 /// Bytes of frames that wait for a session.
 const WAITING: usize = 4 << 20;
@@ -52,8 +53,12 @@ pub struct Load<'a> {
     pub anew: bool,
     /// Told what is done next.
     pub phase: &'a dyn Fn(Phase),
-    /// Told how many bytes of text are in the target.
-    pub loaded: &'a (dyn Fn(u64) + Sync),
+    /// Told how far it is.
+    pub progress: &'a (dyn Fn(&Progress<'_>) + Sync),
+    /// A target that is started again meanwhile, or has no space, is waited for so long.
+    pub patience: Duration,
+    /// Told what is waited for.
+    pub waiting: &'a (dyn Fn(&str) + Sync),
 }
 
 /// What a load does.
@@ -183,66 +188,84 @@ impl<'a> Begun<'a> {
         self.kept.whose == self.load.whose
     }
 
-    /// Loads what is not there yet.
+    /// Loads what is not there yet, and ends.
     ///
     /// # Errors
     /// The artefact can't be read, or the target refuses.
-    pub fn run(mut self, stop: &Stop) -> Result<Loaded, Error> {
-        let local = self.control.ask("SELECT @@local_infile");
-        let local = local.is_ok_and(|rows| rows == [["1"]]);
-        let state = State {
-            by_insert: (!local).then(|| "local_infile is off".to_owned()),
-            ..State::default()
-        };
-        (self.load.phase)(Phase::Definitions);
-        let mut heard = vec![];
-        if !self.kept.defined {
-            heard = self.define()?;
-        }
+    pub fn run(self, stop: &Stop) -> Result<Loaded, Error> {
+        let mut complete = self.load(stop)?;
+        complete.end()?;
+        Ok(complete.loaded)
+    }
+
+    /// Loads what is not there yet. Until [`Complete::end`] the load can be gone on with: it finds all of it done.
+    ///
+    /// # Errors
+    /// The artefact can't be read, or the target refuses.
+    pub fn load(self, stop: &Stop) -> Result<Complete<'a>, Error> {
         let Self {
             open,
             mut load,
             all,
             settings,
-            definitions: Definitions { mut tables, .. },
+            mut definitions,
             bare,
             mut control,
             journal,
             kept,
         } = self;
-        let places = places(&all, &mut tables, load.rename);
-        ask_engines(&mut control, &mut tables)?;
+        let local = control.ask("SELECT @@local_infile");
+        let local = local.is_ok_and(|rows| rows == [["1"]]);
         let work = Work {
             open,
             patient: load.patient,
             settings: &settings,
             stop,
             journal: Some(&journal),
-            tables: Mutex::new(tables.into_iter().map(Arc::new).collect()),
+            tables: Mutex::default(),
             frames: &all,
             compress: load.compress,
             queue: Queue::new(WAITING),
             local: AtomicBool::new(local),
-            state: Mutex::new(state),
-            loaded: load.loaded,
-            done: AtomicU64::new(0),
+            state: Mutex::new(State {
+                by_insert: (!local).then(|| "local_infile is off".to_owned()),
+                ..State::default()
+            }),
+            progress: load.progress,
+            raw: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+            patience: load.patience,
+            waiting: load.waiting,
+            most: AtomicUsize::new(usize::MAX),
+            parts: Mutex::new(kept.parts.clone()),
         };
-        for (table, warnings) in heard {
-            work.heard(table, warnings);
+        (load.phase)(Phase::Definitions);
+        if !kept.defined {
+            let mut begun = kept.whose == load.whose;
+            let heard = work.patiently(&mut control, open, |control| {
+                let begin = (&journal, load.whose.as_str(), &mut begun);
+                define(control, &definitions, bare.as_deref(), begin)
+            })?;
+            for (table, warnings) in heard {
+                work.heard(table, warnings);
+            }
         }
+        let places = places(&all, &mut definitions.tables, load.rename);
+        work.patiently(&mut control, open, |control| {
+            ask_engines(control, &mut definitions.tables)
+        })?;
+        *work.tables.lock().unwrap_or_else(PoisonError::into_inner) =
+            definitions.tables.into_iter().map(Arc::new).collect();
         let sessions = load.sessions.clamp(1, 16);
 
-        (load.phase)(Phase::Rows);
         let jobs = jobs(&all, &places, &kept, &work, &mut control)?;
+        (load.phase)(Phase::Rows);
         rows(&work, sessions, jobs.todo, load.source);
         failure(&work)?;
         // A server that was cut off may have lost what it said it had.
-        let count = journal.count(&mut control).or_else(|_| {
-            control = work.session(open)?;
-            journal.count(&mut control)
-        })?;
+        let count = work.patiently(&mut control, open, |control| journal.count(control))?;
         if count != jobs.steps {
-            return Err(Error::Rows(format!(
+            return Err(Error::Forgotten(format!(
                 "the target lost {} frames that it had taken: it was started again without what it said was committed",
                 jobs.steps.saturating_sub(count)
             )));
@@ -251,8 +274,12 @@ impl<'a> Begun<'a> {
         (load.phase)(Phase::Keys);
         keys(&work, sessions, (0, kept.defined));
         failure(&work)?;
-        let mut control = work.session(load.patient)?;
-        foreign_keys(&work, &mut control, (0, kept.defined))?;
+        let mut control = work.patient_session(load.patient)?;
+        let mut again = kept.defined;
+        work.patiently(&mut control, load.patient, |control| {
+            let again = std::mem::replace(&mut again, true);
+            foreign_keys(&work, control, (0, again))
+        })?;
 
         (load.phase)(Phase::Programs);
         let last: &[Section] = if load.accounts {
@@ -260,60 +287,92 @@ impl<'a> Begun<'a> {
         } else {
             &[Section::Programs, Section::Foot]
         };
-        if let Some(database) = &bare {
-            enter(&mut control, database)?;
-        }
-        for statement in statements(&load.read(&all, last)?)? {
-            let warnings = run(&mut control, &statement)?;
-            work.heard(None, warnings);
-        }
-        journal.drop(&mut control)?;
-        Ok(loaded(work, kept.frames.len()))
-    }
-
-    /// Makes databases and tables; gives what the server warned about, by the number of the table.
-    fn define(&mut self) -> Result<Warned, Error> {
-        let Self {
-            control,
-            definitions,
-            journal,
-            load,
-            ..
-        } = self;
-        let mut heard = vec![];
-        let mut begun = false;
-        if let Some(database) = &self.bare {
-            enter(control, database)?;
-            journal.begin(control, &load.whose)?;
-            begun = true;
-        }
-        for statement in &definitions.statements {
-            let (table, warnings) = match statement {
-                Statement::Use(database) => {
-                    enter(control, database)?;
-                    if !begun {
-                        journal.begin(control, &load.whose)?;
-                        begun = true;
-                    }
-                    continue;
-                }
-                Statement::Table(n) => {
-                    let Some(table) = definitions.tables.get(*n) else {
-                        continue;
-                    };
-                    let made = executed(control, &table.definition.create);
-                    let doing = || format!("making table {}", table.shown());
-                    (Some(*n), made.map_err(|e| Error::wire(doing(), e))?)
-                }
-                Statement::Other(statement) => (None, run(control, statement)?),
-            };
-            if !warnings.is_empty() {
-                heard.push((table, warnings));
+        let last = statements(&load.read(&all, last)?)?;
+        // Each is dropped before it is made, and what sets a session sets it again.
+        let heard = work.patiently(&mut control, load.patient, |control| {
+            if let Some(database) = &bare {
+                enter(control, database)?;
             }
-        }
-        journal.defined(control)?;
-        Ok(heard)
+            let mut heard = vec![];
+            for statement in &last {
+                heard.extend(run(control, statement)?);
+            }
+            Ok(heard)
+        })?;
+        work.heard(None, heard);
+        let loaded = loaded(work, kept.frames.len());
+        Ok(Complete {
+            loaded,
+            journal,
+            open,
+            settings,
+        })
     }
+}
+
+/// A load of which all is in the target, and which its journal still tells of.
+pub struct Complete<'a> {
+    /// What was loaded.
+    pub loaded: Loaded,
+    journal: Journal,
+    open: Open<'a>,
+    settings: Vec<Vec<u8>>,
+}
+
+impl Complete<'_> {
+    /// Ends it: the journal goes.
+    ///
+    /// # Errors
+    /// The target refuses.
+    pub fn end(&mut self) -> Result<(), Error> {
+        let session = Session::open(self.open, &self.settings);
+        let mut session = session.map_err(|e| Error::wire("opening a session of the target", e))?;
+        self.journal.drop(&mut session)
+    }
+}
+
+/// Makes databases and tables; gives what the server warned about, by the number of the table. The journal begins in the first
+/// database, once.
+fn define(
+    control: &mut Session,
+    definitions: &Definitions,
+    bare: Option<&str>,
+    (journal, whose, begun): (&Journal, &str, &mut bool),
+) -> Result<Warned, Error> {
+    let mut heard = vec![];
+    let mut entered = |control: &mut Session, database: &str| {
+        enter(control, database)?;
+        if !*begun {
+            journal.begin(control, whose)?;
+            *begun = true;
+        }
+        Ok(())
+    };
+    if let Some(database) = bare {
+        entered(control, database)?;
+    }
+    for statement in &definitions.statements {
+        let (table, warnings) = match statement {
+            Statement::Use(database) => {
+                entered(control, database)?;
+                continue;
+            }
+            Statement::Table(n) => {
+                let Some(table) = definitions.tables.get(*n) else {
+                    continue;
+                };
+                let made = executed(control, &table.definition.create);
+                let doing = || format!("making table {}", table.shown());
+                (Some(*n), made.map_err(|e| Error::wire(doing(), e))?)
+            }
+            Statement::Other(statement) => (None, run(control, statement)?),
+        };
+        if !warnings.is_empty() {
+            heard.push((table, warnings));
+        }
+    }
+    journal.defined(control)?;
+    Ok(heard)
 }
 
 impl Load<'_> {
@@ -614,22 +673,26 @@ fn jobs(
         if table.transactional || last {
             steps += 1;
         }
-        if let Some(hash) = kept.frames.get(&step) {
-            // What takes nothing back has the sum of all its rows with its last frame.
-            let hash = if table.transactional || last {
-                *hash
+        if let Some(noted) = kept.frames.get(&step) {
+            // What takes nothing back has what is noted of all its rows with its last frame.
+            let noted = if table.transactional || last {
+                noted.clone()
             } else {
-                Some(0)
+                Noted::default()
             };
-            work.loaded(n, frame.rows, hash);
-            work.progress(frame.raw);
+            work.loaded(n, frame.rows, noted.hash);
+            work.heard(Some(n), noted.warnings);
+            work.progress(&table, frame.rows, frame.raw);
             continue;
         }
         if !table.transactional && kept.defined && emptied.insert(n) {
             let truncate = format!("TRUNCATE TABLE {}", table.quoted());
-            control
-                .execute(truncate.as_bytes())
-                .map_err(|e| Error::wire(format!("emptying table {}", table.shown()), e))?;
+            work.patiently(control, work.open, |control| {
+                control
+                    .execute(truncate.as_bytes())
+                    .map(drop)
+                    .map_err(|e| Error::wire(format!("emptying table {}", table.shown()), e))
+            })?;
         }
         todo.push(Job {
             frame: number,

@@ -16,6 +16,9 @@ pub enum Error {
     /// The target holds fewer rows than it was given.
     #[error("{0}")]
     Rows(String),
+    /// The target lost what it said was committed.
+    #[error("{0}")]
+    Forgotten(String),
     /// The artefact can't be read, or is not what its frames say.
     #[error("{doing}: {cause}")]
     Source {

@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use dump::{Compress, sql};
 use wire::Stop;
@@ -20,7 +21,7 @@ use crate::session::{Open, Session, Warning};
 use crate::split::Splitter;
 use crate::survey::Shape;
 use crate::values;
-use crate::work::{State, TablePlan, Work};
+use crate::work::{Progress, State, TablePlan, Work};
 
 /// Bytes of rows that go to a session at once, if there are as many of a table.
 const BATCH: usize = 1 << 20;
@@ -70,8 +71,12 @@ pub struct Plain<'a> {
     pub sessions: usize,
     /// Told what is done next.
     pub phase: &'a dyn Fn(Phase),
-    /// Told how many bytes of rows are in the target.
-    pub loaded: &'a (dyn Fn(u64) + Sync),
+    /// Told how far it is.
+    pub progress: &'a (dyn Fn(&Progress<'_>) + Sync),
+    /// A target that has no space is waited for so long.
+    pub patience: Duration,
+    /// Told what is waited for.
+    pub waiting: &'a (dyn Fn(&str) + Sync),
 }
 
 impl Plain<'_> {
@@ -116,8 +121,13 @@ impl Plain<'_> {
                 by_insert: (!local).then(|| "local_infile is off".to_owned()),
                 ..State::default()
             }),
-            loaded: self.loaded,
-            done: AtomicU64::new(0),
+            progress: self.progress,
+            raw: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+            patience: self.patience,
+            waiting: self.waiting,
+            most: AtomicUsize::new(usize::MAX),
+            parts: Mutex::default(),
         };
         let sessions = self.sessions.clamp(1, 16);
         let mut by_statements = None;
@@ -451,7 +461,10 @@ impl InOrder<'_, '_> {
             }
             self.work.loaded(table, done.affected, None);
             self.work.heard(Some(table), warnings);
-            self.work.progress(statement.len() as u64);
+            if let Some(plan) = self.work.table(table) {
+                let raw = statement.len() as u64;
+                self.work.progress(&plan, done.affected, raw);
+            }
             return Ok(());
         }
         if self

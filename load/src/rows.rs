@@ -6,6 +6,7 @@ use dump::Sum;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::definition::{Class, Column};
+use crate::statements::Statements;
 
 /// In which character set the rows are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +106,91 @@ pub(crate) fn sum(statement: &[u8]) -> Option<Sum> {
             return Some(sum);
         }
         reader.ends()?;
+    }
+}
+
+/// The rows of a frame, cut into statements of their own.
+pub(crate) struct Cut<'a> {
+    statements: Statements<'a>,
+    /// Up to the first row of the statement at hand.
+    head: &'a [u8],
+    /// Its rows that are still to come.
+    rest: &'a [u8],
+}
+
+impl<'a> Cut<'a> {
+    pub(crate) fn of(text: &'a [u8]) -> Self {
+        Self {
+            statements: Statements::of(text),
+            head: &[],
+            rest: &[],
+        }
+    }
+
+    /// Goes to the next statement where one has ended. `None` at the end, or where it has another form.
+    fn enter(&mut self) -> Option<()> {
+        while self.rest.is_empty() {
+            let statement = self.statements.next()?.ok()?;
+            if !statement.starts_with(b"INSERT INTO ") {
+                continue;
+            }
+            let mut reader = Reader {
+                rest: statement,
+                set: Set::Utf8,
+            };
+            reader.head()?;
+            self.rest = reader.rest;
+            self.head = statement.get(..statement.len() - self.rest.len())?;
+        }
+        Some(())
+    }
+
+    /// The next row of the statement at hand, and what follows it.
+    fn row(&self) -> Option<(&'a [u8], &'a [u8])> {
+        let mut reader = Reader {
+            rest: self.rest,
+            set: Set::Utf8,
+        };
+        reader.any_row()?;
+        let row = self.rest.get(..self.rest.len() - reader.rest.len())?;
+        if !reader.rest.is_empty() {
+            reader.ends()?;
+        }
+        Some((row, reader.rest))
+    }
+
+    /// Passes over so many rows.
+    #[must_use]
+    pub(crate) fn skip(&mut self, rows: u64) -> Option<()> {
+        for _ in 0..rows {
+            self.enter()?;
+            (_, self.rest) = self.row()?;
+        }
+        Some(())
+    }
+
+    /// A statement of the rows that follow: as many as have at most `most` bytes, or one; and their sum. `None` where there are
+    /// none, or they have another form.
+    #[must_use]
+    pub(crate) fn piece(&mut self, most: usize) -> Option<(Vec<u8>, Sum)> {
+        self.enter()?;
+        let mut text = self.head.to_vec();
+        let mut sum = Sum::default();
+        while !self.rest.is_empty() {
+            let (row, rest) = self.row()?;
+            if sum.rows > 0 {
+                if text.len().saturating_add(row.len()) > most {
+                    break;
+                }
+                text.extend_from_slice(b",\n");
+            }
+            text.extend_from_slice(row);
+            sum.rows += 1;
+            sum.hash = sum.hash.wrapping_add(xxh3_128(row));
+            self.rest = rest;
+        }
+        text.extend_from_slice(b";\n");
+        Some((text, sum))
     }
 }
 
@@ -388,6 +474,37 @@ mod tests {
                 assert!(cut.is_none_or(|sum| sum.rows < 3), "{end}");
             }
         }
+    }
+
+    #[test]
+    fn a_frame_is_cut_between_rows_and_all_of_them_come_once() {
+        let rows = [r"(1,'it\'s),(')", r"(-2.5e3,NULL)", r"(3,st_x('(;'),'')"];
+        let head = "INSERT INTO `a` (`x`) VALUES\n";
+        let one = format!("{head}{};\n", rows.join(","));
+        let text = format!("-- of a;\nSET x = 1;\n{one}{one}");
+        let twice = [rows, rows].concat();
+        for (most, skipped) in [(0, 0), (45, 0), (60, 2), (1000, 4), (1000, 5)] {
+            let mut cut = Cut::of(text.as_bytes());
+            cut.skip(skipped).unwrap();
+            let (mut found, mut all) = (vec![], Sum::default());
+            while let Some((text, sum)) = cut.piece(most) {
+                let text = String::from_utf8(text).unwrap();
+                assert!(sum.rows == 1 || text.len() <= most + 4, "{text}");
+                let body = text.strip_prefix(head).unwrap();
+                let body: Vec<&str> = body.strip_suffix(";\n").unwrap().split(",\n").collect();
+                assert_eq!(body.len() as u64, sum.rows);
+                found.extend(body.into_iter().map(str::to_owned));
+                all.rows += sum.rows;
+                all.hash = all.hash.wrapping_add(sum.hash);
+            }
+            let wanted = &twice[usize::try_from(skipped).unwrap()..];
+            assert_eq!(found, wanted);
+            let hash = wanted.iter().map(|row| xxh3_128(row.as_bytes()));
+            let hash = hash.fold(0, u128::wrapping_add);
+            assert_eq!((all.rows, all.hash), (wanted.len() as u64, hash));
+        }
+        assert_eq!(Cut::of(b"REPLACE INTO `a` VALUES (1);").piece(9), None);
+        assert_eq!(Cut::of(b"INSERT INTO `a` VALUES (1;").piece(9), None);
     }
 
     #[test]

@@ -10,15 +10,32 @@ const EMPTY: u16 = 1065;
 /// More values of an answer are not kept.
 const ROWS: usize = 10_000_000;
 
-/// A warning of the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Warnings of the server of one number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Warning {
     /// Note, Warning or Error.
     pub level: String,
     /// Its number.
     pub number: u32,
-    /// Its words. They may quote a value.
+    /// How many there were; of more than 65,535 of one statement no server tells.
+    pub count: u64,
+    /// The words of the first of them. They may quote a value.
     pub text: String,
+}
+
+/// Kinds of warnings that are kept.
+const KINDS: usize = 64;
+
+/// Adds warnings to those that were heard before.
+pub(crate) fn add(all: &mut Vec<Warning>, more: Vec<Warning>) {
+    for warning in more {
+        let same = |w: &&mut Warning| (w.number, &w.level) == (warning.number, &warning.level);
+        if let Some(known) = all.iter_mut().find(same) {
+            known.count = known.count.saturating_add(warning.count);
+        } else if all.len() < KINDS {
+            all.push(warning);
+        }
+    }
 }
 
 /// A connection, and the database that it uses.
@@ -37,6 +54,8 @@ impl Session {
         }
         // Others of this load hold a table for as long as the server takes for a frame of it.
         connection.execute("SET SESSION innodb_lock_wait_timeout = 3600")?;
+        // All that a server can count.
+        connection.execute("SET SESSION max_error_count = 65535")?;
         // One may have nothing to do for as long as others load.
         connection.execute("SET SESSION wait_timeout = 604800")?;
         Ok(Self {
@@ -81,16 +100,22 @@ impl Session {
 
     /// What the server warned about at the last statement.
     pub(crate) fn warnings(&mut self) -> Result<Vec<Warning>, wire::Error> {
-        let rows = self.ask("SHOW WARNINGS")?;
-        let warning = |row: Vec<String>| {
-            let mut row = row.into_iter();
-            Warning {
-                level: row.next().unwrap_or_default(),
-                number: row.next().and_then(|n| n.parse().ok()).unwrap_or_default(),
-                text: row.next().unwrap_or_default(),
-            }
-        };
-        Ok(rows.into_iter().map(warning).collect())
+        let mut rows = self.connection.query("SHOW WARNINGS")?;
+        let mut all = vec![];
+        while let Some(mut row) = rows.read()? {
+            let mut next = || -> Result<String, wire::Error> {
+                let value = row.value()?.unwrap_or_default();
+                Ok(String::from_utf8_lossy(value).into_owned())
+            };
+            let warning = Warning {
+                level: next()?,
+                number: next()?.parse().unwrap_or_default(),
+                count: 1,
+                text: next()?,
+            };
+            add(&mut all, vec![warning]);
+        }
+        Ok(all)
     }
 }
 
@@ -98,5 +123,29 @@ fn execute(connection: &mut Connection, statement: &[u8]) -> Result<Done, wire::
     match connection.execute_bytes(statement) {
         Err(e) if e.number() == Some(EMPTY) => Ok(Done::default()),
         done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_counted_by_their_number_and_their_kinds_are_bounded() {
+        let one = |number: u32, text: &str| Warning {
+            level: "Warning".to_owned(),
+            number,
+            count: 1,
+            text: text.to_owned(),
+        };
+        let mut all = vec![];
+        for n in 0..1000 {
+            add(
+                &mut all,
+                vec![one(1265, &format!("row {n}")), one(n, "other")],
+            );
+        }
+        assert_eq!(all.len(), KINDS);
+        assert_eq!((all[0].count, all[0].text.as_str()), (1000, "row 0"));
     }
 }

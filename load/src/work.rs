@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,29 +11,35 @@ use wire::Stop;
 
 use crate::definition::Definition;
 use crate::error::Error;
-use crate::journal::Journal;
+use crate::journal::{Journal, Noted, Part};
 use crate::queue::{Job, Queue};
+use crate::refusal::{is_full, is_locked, is_lost, is_too_large};
 use crate::rows::{self, Set};
-use crate::session::{Open, Session, Warning};
+use crate::session::{self, Open, Session, Warning};
 use crate::source;
 use crate::statements::Statements;
 
-/// A target that went away is waited for so long.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two attempts to reach it.
+/// Between two attempts to reach a target that went away, or to find space in one that is full.
 const PAUSE: Duration = Duration::from_millis(500);
-/// ER_LOCK_WAIT_TIMEOUT, ER_LOCK_DEADLOCK.
-const LOCKED: [u16; 2] = [1205, 1213];
-/// A server that shuts down: ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED.
-const ENDING: [u16; 2] = [1053, 1927];
 /// A frame is tried so often against others' locks.
 const TRIES: usize = 5;
+/// A transaction is cut no smaller than so many bytes of text: what is refused then is a row.
+const SMALLEST: usize = 1024;
 /// LOAD DATA LOCAL is switched off: ER_NOT_ALLOWED_COMMAND, ER_CLIENT_LOCAL_FILES_DISABLED.
 const NOT_LOCAL: [u16; 2] = [1148, 3948];
 /// ER_DUP_KEYNAME.
 const KEY_THERE: u16 = 1061;
-/// So many warnings of a table are kept.
-const KEPT: usize = 64;
+
+/// How far a load is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress<'a> {
+    /// Bytes of text that are in the target.
+    pub raw: u64,
+    /// Rows that are.
+    pub rows: u64,
+    /// Database and name of the table that was worked on last.
+    pub table: (&'a str, &'a str),
+}
 
 /// A table that is loaded.
 pub(crate) struct TablePlan {
@@ -109,8 +115,18 @@ pub(crate) struct Work<'a> {
     pub(crate) queue: Queue,
     pub(crate) local: AtomicBool,
     pub(crate) state: Mutex<State>,
-    pub(crate) loaded: &'a (dyn Fn(u64) + Sync),
-    pub(crate) done: AtomicU64,
+    pub(crate) progress: &'a (dyn Fn(&Progress<'_>) + Sync),
+    /// Bytes of text that are in the target, and rows.
+    pub(crate) raw: AtomicU64,
+    pub(crate) rows: AtomicU64,
+    /// A target that went away or is full is waited for so long.
+    pub(crate) patience: Duration,
+    /// Told what is waited for.
+    pub(crate) waiting: &'a (dyn Fn(&str) + Sync),
+    /// Bytes of text that a transaction may have, as far as the target has refused larger ones.
+    pub(crate) most: AtomicUsize,
+    /// Frames of which an earlier attempt loaded the first rows.
+    pub(crate) parts: Mutex<BTreeMap<usize, Part>>,
 }
 
 /// Wakes the others where a thread panics: they would wait for the table that it has to itself.
@@ -158,12 +174,10 @@ impl Work<'_> {
     /// Keeps what the server warned about.
     pub(crate) fn heard(&self, table: Option<usize>, warnings: Vec<Warning>) {
         let mut state = self.state();
-        let heard = state.heard.entry(table).or_default();
-        for warning in warnings {
-            if heard.warnings.len() < KEPT && !heard.warnings.contains(&warning) {
-                heard.warnings.push(warning);
-            }
-        }
+        session::add(
+            &mut state.heard.entry(table).or_default().warnings,
+            warnings,
+        );
     }
 
     /// Rows of a table are in the target, with this sum of their hashes.
@@ -175,10 +189,15 @@ impl Work<'_> {
         heard.hash = sum.map(|(a, b)| a.wrapping_add(b));
     }
 
-    /// Bytes of text that are in the target.
-    pub(crate) fn progress(&self, raw: u64) {
-        let before = self.done.fetch_add(raw, Ordering::Relaxed);
-        (self.loaded)(before.saturating_add(raw));
+    /// More rows of a table are in the target, of so many bytes of text; or work on its keys begins.
+    pub(crate) fn progress(&self, table: &TablePlan, rows: u64, raw: u64) {
+        let raw_before = self.raw.fetch_add(raw, Ordering::Relaxed);
+        let rows_before = self.rows.fetch_add(rows, Ordering::Relaxed);
+        (self.progress)(&Progress {
+            raw: raw_before.saturating_add(raw),
+            rows: rows_before.saturating_add(rows),
+            table: (&table.database, &table.definition.name),
+        });
     }
 
     pub(crate) fn session(&self, open: Open<'_>) -> Result<Session, Error> {
@@ -186,27 +205,95 @@ impl Work<'_> {
             .map_err(|e| Error::wire("opening a session of the target", e))
     }
 
+    /// A session, of a target that may be started again meanwhile.
+    pub(crate) fn patient_session(&self, open: Open<'_>) -> Result<Session, Error> {
+        match Session::open(open, self.settings) {
+            Err(e) if is_away(&e) => self.again(open, "opening a session of the target", e),
+            opened => opened.map_err(|e| Error::wire("opening a session of the target", e)),
+        }
+    }
+
+    fn ended(&self) -> bool {
+        self.stop.is_stopped() || self.state().failure.is_some()
+    }
+
     /// A session in place of one that was lost; the target may have been started again.
     fn again(&self, open: Open<'_>, doing: &str, lost: wire::Error) -> Result<Session, Error> {
-        let end = Instant::now().checked_add(PATIENCE);
+        match self.reached(open, doing, &lost)? {
+            Some(session) => Ok(session),
+            None => Err(Error::wire(doing, lost)),
+        }
+    }
+
+    /// The same; `None` where the target was waited for long enough.
+    fn reached(
+        &self,
+        open: Open<'_>,
+        doing: &str,
+        lost: &wire::Error,
+    ) -> Result<Option<Session>, Error> {
+        let started = Instant::now();
+        let mut told = false;
         loop {
-            if self.stop.is_stopped() || self.state().failure.is_some() {
+            if self.ended() {
                 return Err(Error::Stopped);
             }
-            if let Ok(session) = Session::open(open, self.settings) {
-                return Ok(session);
+            let e = match Session::open(open, self.settings) {
+                Ok(session) => return Ok(Some(session)),
+                Err(e) => e,
+            };
+            if started.elapsed() >= self.patience {
+                return Ok(None);
             }
-            if end.is_none_or(|end| Instant::now() >= end) {
-                return Err(Error::wire(doing, lost));
+            if !std::mem::replace(&mut told, true) {
+                (self.waiting)(&format!("{doing}: {lost}; {e}"));
             }
             std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Waits a moment for space in a target that is full; false when it was waited for long enough. `since` is when that began.
+    fn waits(&self, since: &mut Option<Instant>, doing: &str, full: &wire::Error) -> bool {
+        let began = since.unwrap_or_else(|| {
+            (self.waiting)(&format!("{doing}: {full}"));
+            Instant::now()
+        });
+        *since = Some(began);
+        if began.elapsed() >= self.patience || self.ended() {
+            return false;
+        }
+        std::thread::sleep(PAUSE);
+        true
+    }
+
+    /// Runs what may be run again until it is done: on a new session where one was lost, and once more while the target is full.
+    pub(crate) fn patiently<T>(
+        &self,
+        session: &mut Session,
+        open: Open<'_>,
+        mut run: impl FnMut(&mut Session) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let (mut tries, mut full) = (0, None);
+        loop {
+            let (doing, cause) = match run(session) {
+                Err(Error::Wire { doing, cause }) => (doing, cause),
+                done => return done,
+            };
+            if is_full(&cause) && self.waits(&mut full, &doing, &cause) {
+                continue;
+            }
+            tries += 1;
+            if !is_lost(&cause) || tries >= TRIES {
+                return Err(Error::Wire { doing, cause });
+            }
+            *session = self.again(open, &doing, cause)?;
         }
     }
 
     /// A session's whole work on rows.
     pub(crate) fn frames(&self) {
         let _alarm = Alarm(&self.queue);
-        let worked = self.session(self.open).and_then(|mut session| {
+        let worked = self.patient_session(self.open).and_then(|mut session| {
             let mut lines = vec![];
             while let Some(job) = self.queue.take()? {
                 self.frame(&mut session, &job, &mut lines)?;
@@ -247,24 +334,39 @@ impl Work<'_> {
             }
             None => (Cow::Borrowed(job.stored.as_slice()), job.rows),
         };
-        let mut tries = 0;
+        let mut there = self
+            .parts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&job.frame)
+            .unwrap_or_default();
+        let (mut tries, mut full) = (0, None);
         let done = loop {
-            let e = match self.attempt(session, job, table, &text, lines) {
+            let (before, most) = (there.rows, self.most.load(Ordering::Relaxed));
+            let e = match self.attempt(session, job, table, (&text, wanted), &mut there, lines) {
                 Ok(loaded) => break loaded,
                 Err(e) => e,
             };
-            tries += 1;
-            let number = e.number().unwrap_or_default();
-            if !table.transactional || matches!(e, wire::Error::Stopped) {
+            tries = if there.rows == before { tries + 1 } else { 1 };
+            if matches!(e, wire::Error::Stopped) {
                 return Err(Error::wire(doing(), e));
             }
-            if LOCKED.contains(&number) && tries < TRIES {
-                session
-                    .execute(b"ROLLBACK")
-                    .map_err(|e| Error::wire(doing(), e))?;
-                continue;
+            if !table.transactional {
+                // Another attempt begins the table anew: it finds the target there again.
+                if is_lost(&e) && self.journal.is_some() {
+                    self.reached(self.open, &doing(), &e)?;
+                }
+                return Err(Error::wire(doing(), e));
             }
-            if !(e.is_final() || ENDING.contains(&number)) || tries >= TRIES {
+            let passes = is_full(&e) && self.waits(&mut full, &doing(), &e)
+                || is_too_large(&e) && self.cut(most.min(text.len()))
+                || is_locked(&e) && tries < TRIES;
+            let e = match passes.then(|| session.execute(b"ROLLBACK")) {
+                Some(Ok(_)) => continue,
+                Some(Err(e)) => e,
+                None => e,
+            };
+            if !is_lost(&e) || tries >= TRIES {
                 return Err(Error::wire(doing(), e));
             }
             // Its end may have come without its answer.
@@ -272,14 +374,16 @@ impl Work<'_> {
                 return Err(Error::wire(doing(), e));
             };
             *session = self.again(self.open, &doing(), e)?;
-            let there = journal.has(session, job.frame);
-            if there.map_err(|e| Error::wire(doing(), e))? {
+            let whole = journal.has(session, job.frame);
+            if let Some(noted) = whole.map_err(|e| Error::wire(doing(), e))? {
                 break Attempt {
                     rows: wanted,
-                    hash: summed(&text),
-                    warnings: vec![],
+                    hash: noted.hash,
+                    warnings: noted.warnings,
                 };
             }
+            let part = journal.has_part(session, job.frame);
+            there = part.map_err(|e| Error::wire(doing(), e))?;
         };
         if done.rows != wanted {
             return Err(Error::Rows(format!(
@@ -290,17 +394,26 @@ impl Work<'_> {
         }
         self.loaded(job.table, done.rows, done.hash);
         self.heard(Some(job.table), done.warnings);
-        self.progress(text.len() as u64);
+        self.progress(table, done.rows, text.len() as u64);
         Ok(())
     }
 
-    /// Loads a frame, and says so in the journal, in one transaction; gives what the server took.
+    /// Cuts transactions to half of what was refused; false where they are as small as they get.
+    fn cut(&self, refused: usize) -> bool {
+        let most = (refused / 2).max(SMALLEST);
+        self.most.fetch_min(most, Ordering::Relaxed);
+        refused > SMALLEST
+    }
+
+    /// Loads a frame of so many rows, and says so in the journal, in one transaction, or in as many as the target wants; gives
+    /// what it took. `there` are the rows that were committed before.
     fn attempt(
         &self,
         session: &mut Session,
         job: &Job,
         table: &TablePlan,
-        text: &[u8],
+        (text, wanted): (&[u8], u64),
+        there: &mut Part,
         lines: &mut Vec<u8>,
     ) -> Result<Attempt, wire::Error> {
         session.enter(&table.database)?;
@@ -308,26 +421,94 @@ impl Work<'_> {
             let loaded = inserted(session, table, text)?;
             if let Some(journal) = self.journal.filter(|_| job.last) {
                 let before = self.state().heard.get(&Some(job.table)).cloned();
-                let before = before.unwrap_or_default().hash;
-                let all = before.zip(loaded.hash).map(|(a, b)| a.wrapping_add(b));
-                journal.loaded(session, job.frame, all)?;
+                let before = before.unwrap_or_default();
+                let mut all = Noted {
+                    hash: before.hash,
+                    warnings: before.warnings,
+                };
+                all.add(loaded.hash, loaded.warnings.clone());
+                journal.loaded(session, job.frame, &all)?;
             }
             return Ok(loaded);
         }
+        if there.rows > 0 || text.len() > self.most.load(Ordering::Relaxed) {
+            return self.pieces(session, job, table, (text, wanted), there, lines);
+        }
         session.execute(b"START TRANSACTION")?;
-        let loaded = match self.lines(session, table, text, lines)? {
-            Some(sum) => Attempt {
-                rows: sum.rows,
-                hash: Some(sum.hash),
-                warnings: vec![],
-            },
-            None => inserted(session, table, text)?,
-        };
+        let loaded = self.taken(session, table, text, lines)?;
         if let Some(journal) = self.journal {
-            journal.loaded(session, job.frame, loaded.hash)?;
+            let noted = Noted {
+                hash: loaded.hash,
+                warnings: loaded.warnings.clone(),
+            };
+            journal.loaded(session, job.frame, &noted)?;
         }
         session.execute(b"COMMIT")?;
         Ok(loaded)
+    }
+
+    /// Loads text in a transaction that has begun.
+    fn taken(
+        &self,
+        session: &mut Session,
+        table: &TablePlan,
+        text: &[u8],
+        lines: &mut Vec<u8>,
+    ) -> Result<Attempt, wire::Error> {
+        match self.lines(session, table, text, lines)? {
+            Some(sum) => Ok(Attempt {
+                rows: sum.rows,
+                hash: Some(sum.hash),
+                warnings: vec![],
+            }),
+            None => inserted(session, table, text),
+        }
+    }
+
+    /// The rest of a frame, in transactions of a size that the target takes. How far it came stands in the journal.
+    fn pieces(
+        &self,
+        session: &mut Session,
+        job: &Job,
+        table: &TablePlan,
+        (text, wanted): (&[u8], u64),
+        there: &mut Part,
+        lines: &mut Vec<u8>,
+    ) -> Result<Attempt, wire::Error> {
+        let other = || wire::Error::Malformed("rows of the dump can't be cut");
+        let mut cut = rows::Cut::of(text);
+        cut.skip(there.rows).ok_or_else(other)?;
+        while there.rows < wanted {
+            let most = self.most.load(Ordering::Relaxed);
+            let (piece, sum) = cut.piece(most).ok_or_else(other)?;
+            session.execute(b"START TRANSACTION")?;
+            let loaded = self.taken(session, table, &piece, lines)?;
+            let mut after = there.clone();
+            after.rows = after.rows.saturating_add(loaded.rows);
+            after.noted.add(loaded.hash, loaded.warnings);
+            if loaded.rows != sum.rows {
+                // What is missing is told by who counts.
+                session.execute(b"ROLLBACK")?;
+                *there = after;
+                break;
+            }
+            if let Some(journal) = self.journal {
+                if after.rows < wanted {
+                    journal.part(session, job.frame, &after)?;
+                } else {
+                    journal.joined(session, job.frame)?;
+                    journal.loaded(session, job.frame, &after.noted)?;
+                }
+            }
+            session.execute(b"COMMIT")?;
+            *there = after;
+        }
+        let Noted { hash, warnings } = there.noted.clone();
+        Ok(Attempt {
+            rows: there.rows,
+            hash,
+            warnings,
+        })
     }
 
     /// Loads a frame by LOAD DATA; `None` where INSERT has to do it, and nothing of it is there.
@@ -356,15 +537,15 @@ impl Work<'_> {
             }
             // What it made something else of, INSERT decides about.
             Ok(_) => {}
-            Err(wire::Error::Server(e))
-                if !LOCKED.contains(&e.number) && !ENDING.contains(&e.number) =>
-            {
-                if NOT_LOCAL.contains(&e.number) {
+            Err(e) if is_locked(&e) || is_lost(&e) || is_full(&e) || is_too_large(&e) => {
+                return Err(e);
+            }
+            Err(e) => {
+                if e.number().is_some_and(|n| NOT_LOCAL.contains(&n)) {
                     self.local.store(false, Ordering::Relaxed);
                     self.state().by_insert.get_or_insert(e.to_string());
                 }
             }
-            Err(e) => return Err(e),
         }
         session.execute(b"ROLLBACK")?;
         session.execute(b"START TRANSACTION")?;
@@ -379,7 +560,7 @@ impl Work<'_> {
                 .unwrap_or_else(PoisonError::into_inner)
                 .pop_front()
         };
-        let worked = self.session(self.patient).and_then(|mut session| {
+        let worked = self.patient_session(self.patient).and_then(|mut session| {
             while let Some(alter) = next() {
                 if self.state().failure.is_some() {
                     return Err(Error::Stopped);
@@ -398,40 +579,31 @@ impl Work<'_> {
             return Ok(());
         };
         let doing = format!("making the keys of table {}", table.shown());
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let done = session.execute(&alter.statement);
-            match done {
-                Ok(done) => {
-                    if done.warnings > 0 {
-                        let warnings = session.warnings().map_err(|e| Error::wire(&doing, e))?;
-                        self.heard(Some(alter.table), warnings);
-                    }
-                    return Ok(());
-                }
+        self.progress(&table, 0, 0);
+        let mut before = false;
+        let warnings = self.patiently(session, self.patient, |session| {
+            // What was lost may have been done.
+            again |= std::mem::replace(&mut before, true);
+            match session.execute(&alter.statement) {
+                Ok(done) if done.warnings > 0 => session.warnings(),
+                Ok(_) => Ok(vec![]),
                 // One statement made them all before this load was cut.
-                Err(e) if again && e.number() == Some(KEY_THERE) => return Ok(()),
-                Err(e) if e.is_final() && tries < TRIES && !matches!(e, wire::Error::Stopped) => {
-                    *session = self.again(self.patient, &doing, e)?;
-                    again = true;
-                }
-                Err(e) => return Err(Error::wire(doing, e)),
+                Err(e) if again && e.number() == Some(KEY_THERE) => Ok(vec![]),
+                Err(e) => Err(e),
             }
-        }
+            .map_err(|e| Error::wire(&doing, e))
+        })?;
+        self.heard(Some(alter.table), warnings);
+        Ok(())
     }
 }
 
-/// The sum of the hashes of a frame's rows.
-fn summed(text: &[u8]) -> Option<u128> {
-    let mut all = 0u128;
-    for statement in Statements::of(text) {
-        let statement = statement.ok()?;
-        if statement.starts_with(b"INSERT INTO ") {
-            all = all.wrapping_add(rows::sum(statement)?.hash);
-        }
+/// The target can't be reached, or does not let anybody in yet: ER_CON_COUNT_ERROR, ER_SERVER_SHUTDOWN.
+fn is_away(e: &wire::Error) -> bool {
+    match e {
+        wire::Error::Unreachable { .. } | wire::Error::Lost(_) | wire::Error::Stalled(_) => true,
+        e => matches!(e.number(), Some(1040 | 1053)),
     }
-    Some(all)
 }
 
 /// Sends the statements of a frame; gives what the server took.
@@ -459,7 +631,7 @@ fn inserted(session: &mut Session, table: &TablePlan, text: &[u8]) -> Result<Att
             all.hash = all.hash.zip(sum).map(|(a, b)| a.wrapping_add(b));
         }
         if done.warnings > 0 {
-            all.warnings.extend(session.warnings()?);
+            session::add(&mut all.warnings, session.warnings()?);
         }
     }
     if versioned {

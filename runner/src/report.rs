@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crds::report::{Endpoint, EndpointKind, Reason, Report};
+use crds::report::{Endpoint, EndpointKind, MAX_PHASES, Reason, Report};
+use crds::run::TimedPhase;
 
 use crate::clock::Clock;
 use crate::failure::Failure;
@@ -18,11 +19,16 @@ use crate::stall::Longest;
 /// A progress line at least every so often.
 const EVERY: Duration = Duration::from_secs(10);
 
+/// Of parts of a phase, a progress line at most every so often.
+const OFTEN: Duration = Duration::from_secs(1);
+
 /// Bytes that went by, for progress.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Bytes of the dump.
     pub raw: AtomicU64,
+    /// Rows that are loaded.
+    pub rows: AtomicU64,
     /// Bytes stored.
     pub stored: AtomicU64,
     /// The longest that the store took for what it was given at once.
@@ -43,6 +49,20 @@ pub struct Reporter {
     complete: AtomicBool,
     /// What a run that ends now leaves behind.
     left: Mutex<Option<String>>,
+    measured: Mutex<Measured>,
+}
+
+/// The phases of a restore.
+#[derive(Debug, Default)]
+struct Measured {
+    /// They are measured.
+    on: bool,
+    /// What is done now, within the phase that the report has; and since when, at how many bytes.
+    now: Option<(String, Instant, u64)>,
+    /// The table that is worked on.
+    table: String,
+    /// When it was last said how far all is.
+    told: Option<Instant>,
 }
 
 impl Reporter {
@@ -60,6 +80,7 @@ impl Reporter {
             estimate: AtomicU64::new(0),
             complete: AtomicBool::new(false),
             left: Mutex::new(None),
+            measured: Mutex::default(),
         };
         reporter.update(|_| {});
         reporter
@@ -80,7 +101,55 @@ impl Reporter {
     /// Enters a phase.
     pub fn phase(&self, phase: &str) {
         tracing::info!(event = "phase", phase);
-        self.update(|r| phase.clone_into(&mut r.phase));
+        let over = self.begins(Some(phase));
+        self.update(|r| {
+            phase.clone_into(&mut r.phase);
+            add(&mut r.phases, over);
+        });
+    }
+
+    /// From now on the report has how long each phase took.
+    pub fn measure(&self) {
+        self.measured().on = true;
+    }
+
+    /// Enters a part of a phase, and says in the log how far all is.
+    pub fn step(&self, step: &str) {
+        let over = self.begins(Some(step));
+        self.update(|r| add(&mut r.phases, over));
+        let told = self.measured().told;
+        if told.is_none_or(|at| at.elapsed() >= OFTEN) {
+            self.progress(0.0, 0);
+        }
+    }
+
+    /// Work on this table has begun.
+    pub fn table(&self, table: &str) {
+        let mut measured = self.measured();
+        if measured.table != table {
+            table.clone_into(&mut measured.table);
+        }
+    }
+
+    fn measured(&self) -> std::sync::MutexGuard<'_, Measured> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what is measured and begins the next; gives what is over.
+    fn begins(&self, next: Option<&str>) -> Option<TimedPhase> {
+        let mut measured = self.measured();
+        if !measured.on {
+            return None;
+        }
+        let raw = self.counters.raw.load(Ordering::Relaxed);
+        let next = next.map(|name| (name.to_owned(), Instant::now(), raw));
+        measured.table.clear();
+        let (phase, since, _) = std::mem::replace(&mut measured.now, next)?;
+        let milliseconds = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
+        Some(TimedPhase {
+            phase,
+            milliseconds,
+        })
     }
 
     /// Changes the report and writes it.
@@ -99,7 +168,11 @@ impl Reporter {
     pub fn warn(&self, warning: &str) {
         let text = self.words(warning);
         tracing::warn!("{text}");
-        self.update(|r| r.warnings.push(text));
+        self.update(|r| {
+            if !r.warnings.contains(&text) {
+                r.warnings.push(text);
+            }
+        });
     }
 
     /// Notes that a Database or Storage was used, or why it could not be. The last word on it counts.
@@ -152,7 +225,9 @@ impl Reporter {
     /// The outcome, before anybody is told.
     pub fn outcome(&self, outcome: &Result<(), Failure>) {
         let ended = crds::time::rfc3339(self.clock.now());
+        let over = self.begins(None);
         self.update(|r| {
+            add(&mut r.phases, over);
             r.ended_at = ended;
             r.good = Some(outcome.is_ok());
             match outcome {
@@ -205,27 +280,61 @@ impl Reporter {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Says in the log how far all is; the rate is that since there were `last_raw` bytes, so many seconds ago, or where that is
+    /// none that of the whole step.
     fn progress(&self, seconds: f64, last_raw: u64) -> u64 {
         let raw = self.counters.raw.load(Ordering::Relaxed);
         let stored = self.counters.stored.load(Ordering::Relaxed);
-        #[expect(
-            clippy::cast_precision_loss,
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a rate for people"
-        )]
-        let rate = ((raw - last_raw.min(raw)) as f64 / seconds.max(0.001)) as u64;
+        let rows = self.counters.rows.load(Ordering::Relaxed);
         let phase = self.lock().phase.clone();
-        let percent = percent(raw, self.estimate.load(Ordering::Relaxed));
+        let (step, table, whole) = {
+            let mut measured = self.measured();
+            measured.told = Some(Instant::now());
+            let now = measured.now.as_ref();
+            let whole = now.map(|(_, since, from)| rate(since.elapsed().as_secs_f64(), *from, raw));
+            let step = now.map(|(step, ..)| step.clone());
+            let step = step.filter(|step| *step != phase);
+            (step, measured.table.clone(), whole)
+        };
+        let last = (seconds > 0.0).then(|| rate(seconds, last_raw, raw));
+        let estimate = self.estimate.load(Ordering::Relaxed);
+        let left = estimate.saturating_sub(raw);
+        let left = whole.filter(|rate| *rate > 0 && estimate > 0 && left > 0);
+        let seconds_left = left.map(|rate| (estimate - raw).div_ceil(rate));
         tracing::info!(
             event = "progress",
             phase,
+            step,
+            table = (!table.is_empty()).then_some(table),
+            rows = (rows > 0).then_some(rows),
             rawBytes = raw,
             storedBytes = stored,
-            bytesPerSecond = rate,
-            percent,
+            bytesPerSecond = last.or(whole).unwrap_or_default(),
+            percent = percent(raw, estimate),
+            secondsLeft = seconds_left,
         );
         raw
+    }
+}
+
+/// Bytes a second.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a rate for people"
+)]
+fn rate(seconds: f64, from: u64, to: u64) -> u64 {
+    (to.saturating_sub(from) as f64 / seconds.max(0.001)) as u64
+}
+
+/// A phase that comes again is one.
+fn add(phases: &mut Vec<TimedPhase>, over: Option<TimedPhase>) {
+    let Some(over) = over else { return };
+    if let Some(known) = phases.iter_mut().find(|p| p.phase == over.phase) {
+        known.milliseconds = known.milliseconds.saturating_add(over.milliseconds);
+    } else if phases.len() < MAX_PHASES {
+        phases.push(over);
     }
 }
 

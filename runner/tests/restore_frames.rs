@@ -1,10 +1,20 @@
 //! Restores of artefacts of the native engine by their frames: cut at any moment and gone on with, over connections that are lost,
 //! without LOAD DATA LOCAL. What is there afterwards is asked of the servers.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "tests"
+)]
 
 mod common;
 
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Finished, MariaDb, Runner};
@@ -21,6 +31,7 @@ const SHOP: &str = "
     insert into orders select seq, 1 + seq % 20000, concat(repeat(md5(seq), 6), 'it''s \\\\N'), '2026-01-01' + interval seq second, seq / 7 from seq_1_to_90000;
     create table files (id int primary key, body longblob, old varchar(30) character set latin1, flag bit(3), key old (old)) engine=innodb;
     insert into files select seq, unhex(concat(sha2(seq, 512), '00090a5c0d', repeat(md5(-seq), 30))), null, seq % 8 from seq_1_to_6000;
+    insert into files values (6001, repeat('\\0large\t', 3000), null, 1);
     create table words (id int primary key, w varchar(60) character set latin1, key w (w)) engine=innodb character set latin1;
     insert into words select seq, concat('caf', char(233 using latin1), repeat('ab', 20), seq) from seq_1_to_60000;
     create table log (at int, what varchar(120), key at (at)) engine=myisam;
@@ -40,15 +51,48 @@ fn source() -> &'static MariaDb {
     })
 }
 
+/// Half as much in tables that all take back what is not committed.
+fn transactional() -> &'static MariaDb {
+    static DB: OnceLock<MariaDb> = OnceLock::new();
+    DB.get_or_init(|| {
+        let db = MariaDb::start();
+        db.sql(USERS);
+        let halves = [("90000", "45000"), ("60000", "30000"), ("50000", "25000")];
+        let shop = SHOP.replace("engine=myisam", "engine=innodb");
+        db.sql(
+            &halves
+                .iter()
+                .fold(shop, |shop, (all, half)| shop.replace(all, half)),
+        );
+        db.end_with_process();
+        db
+    })
+}
+
 fn target() -> MariaDb {
-    let db = MariaDb::start();
+    target_with(&[])
+}
+
+/// One that keeps what it says is committed.
+fn target_with(options: &[&str]) -> MariaDb {
+    let durable = ["--innodb-flush-log-at-trx-commit=1"];
+    let db = MariaDb::start_with(&[&durable, options].concat());
     db.sql(USERS);
     db
 }
 
 /// A runner that restores what it backed up into this server.
 fn restorer(target: &MariaDb, run: &str, options: serde_json::Value) -> Runner {
-    let runner = Runner::new(source()).set("DATABASES", "shop");
+    restorer_of(source(), target, run, options)
+}
+
+fn restorer_of(
+    source: &MariaDb,
+    target: &MariaDb,
+    run: &str,
+    options: serde_json::Value,
+) -> Runner {
+    let runner = Runner::new(source).set("DATABASES", "shop");
     let runner = runner.spec("shop-00000000", None, json!({}));
     runner.run().assert_good();
     again(runner, target, run, options)
@@ -79,7 +123,8 @@ fn everything(db: &MariaDb) -> String {
 
 /// Frames that the journal has; `None` where there is none.
 fn frames(db: &MariaDb) -> Option<u64> {
-    let asked = db.try_sql("select count(*) from shop._backup_restore where step > 1");
+    let asked =
+        db.try_sql("select count(*) from shop._backup_restore where step > 1 and step < 1 << 40");
     asked.ok()?.trim().parse().ok()
 }
 
@@ -175,4 +220,293 @@ fn lost_connections_are_opened_again_and_rows_go_by_insert_where_files_may_not()
     runner.finish(child, started).assert_good();
     assert!(kills > 0, "no connection was cut");
     assert_eq!(everything(&target), wanted);
+}
+
+/// A server that is killed, and one that is shut down, while rows and keys come.
+#[test]
+fn a_target_that_is_started_again_is_gone_on_with() {
+    let wanted = everything(transactional());
+    let mut target = target_with(&[]);
+    let runner = restorer_of(transactional(), &target, "restore-1", json!({}));
+    let (started, mut child) = (Instant::now(), runner.start());
+    let keys = "select count(*) from information_schema.processlist where user='full' and info like 'ALTER TABLE%ADD %KEY%'";
+    let mut stops = 0;
+    while child.try_wait().unwrap().is_none() {
+        assert!(started.elapsed() < Duration::from_secs(300), "it hangs");
+        match stops {
+            0 if frames(&target).is_some_and(|n| n >= 2) => target.kill(),
+            1 if frames(&target).is_some_and(|n| n >= 6) => target.shut_down(),
+            2 if target.sql(keys).trim() != "0" => target.kill(),
+            _ => continue,
+        }
+        stops += 1;
+        target.start_again();
+    }
+    let finished = runner.finish(child, started);
+    finished.assert_good();
+    assert!(stops >= 2, "{stops} stops; {}", finished.stdout);
+    assert!(finished.stdout.contains("the target is waited for"));
+    assert_eq!(everything(&target), wanted);
+    assert_eq!(frames(&target), None);
+}
+
+/// The target is gone for longer than it is waited for: the pod that follows goes on.
+#[test]
+fn a_target_that_stays_away_is_told_and_gone_on_with_by_the_next_pod() {
+    let wanted = everything(source());
+    let mut target = target_with(&[]);
+    let runner = restorer(&target, "restore-1", json!({})).set("IDLE_TIMEOUT", "1s");
+    let (started, mut child) = (Instant::now(), runner.start());
+    while frames(&target).is_none_or(|n| n < 2) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended");
+    }
+    target.kill();
+    let finished = runner.finish(child, started);
+    let words = ["shop", "goes on where this one stopped", "with overwrite"];
+    finished.assert_failed(1, "ConnectionLost", &words);
+    target.start_again();
+    let finished = runner.unset("IDLE_TIMEOUT").run();
+    finished.assert_good();
+    let message = &finished.report.message;
+    assert!(message.contains("going on where"), "{message}");
+    assert_eq!(everything(&target), wanted);
+}
+
+/// A small file system under a server's data; the test has nothing to say where it may not mount.
+struct Small(PathBuf);
+
+impl Small {
+    fn under(server: &mut MariaDb, size: &str) -> Option<Self> {
+        server.shut_down();
+        let (data, kept) = (
+            server.dir.path().join("data"),
+            server.dir.path().join("kept"),
+        );
+        std::fs::rename(&data, &kept).unwrap();
+        std::fs::create_dir(&data).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "runner-test"])
+            .arg(&data)
+            .status();
+        if !mounted.is_ok_and(|s| s.success()) {
+            eprintln!("skipped: mounting needs root");
+            return None;
+        }
+        let small = Self(data);
+        common::run(
+            Command::new("cp")
+                .arg("-a")
+                .arg(kept.join("."))
+                .arg(&small.0),
+        );
+        server.start_again();
+        Some(small)
+    }
+
+    fn resize(&self, size: &str) {
+        common::run(
+            Command::new("mount")
+                .args(["-o", &format!("remount,size={size}")])
+                .arg(&self.0),
+        );
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+fn bytes_in(directory: &Path) -> u64 {
+    let of = |entry: std::fs::DirEntry| match entry.metadata().unwrap() {
+        found if found.is_dir() => bytes_in(&entry.path()),
+        found => found.len(),
+    };
+    let entries = std::fs::read_dir(directory).unwrap();
+    entries.map(|entry| of(entry.unwrap())).sum()
+}
+
+#[test]
+fn a_target_that_is_full_is_told_and_gone_on_with_once_it_has_space() {
+    let wanted = everything(transactional());
+    let mut target = target_with(&["--innodb-log-file-size=8M"]);
+    let runner = restorer_of(transactional(), &target, "restore-1", json!({}));
+    let Some(small) = Small::under(&mut target, "1G") else {
+        return;
+    };
+    let taken = bytes_in(&small.0);
+    let needed = bytes_in(&transactional().dir.path().join("data/shop"));
+    small.resize(&(taken + needed / 5 * 3).to_string());
+    let hasty = runner.set("IDLE_TIMEOUT", "2s");
+    let finished = hasty.run();
+    let words = [
+        "shop.",
+        "no space left",
+        "give the volume of its data",
+        "goes on where this one stopped",
+    ];
+    finished.assert_failed(1, "NoSpace", &words);
+    let loaded = frames(&target).unwrap();
+    assert!(loaded > 0, "{loaded}");
+    // Some more, and enough only when it says that it waits.
+    small.resize(&(taken + needed / 5 * 4).to_string());
+    let runner = hasty.unset("IDLE_TIMEOUT");
+    let (started, mut child) = (Instant::now(), runner.start());
+    let stdout = child.stdout.take().unwrap();
+    let waits = AtomicBool::new(false);
+    let said = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut all = String::new();
+            for line in BufReader::new(stdout).lines() {
+                let line = line.unwrap();
+                if line.contains("the target is waited for") {
+                    waits.store(true, Ordering::Release);
+                }
+                all.push_str(&line);
+                all.push('\n');
+            }
+            all
+        });
+        let mut given = false;
+        while child.try_wait().unwrap().is_none() {
+            assert!(started.elapsed() < Duration::from_secs(300), "it hangs");
+            if waits.load(Ordering::Acquire) && !std::mem::replace(&mut given, true) {
+                small.resize("1G");
+            }
+            std::thread::yield_now();
+        }
+        assert!(given, "it never waited");
+        reader.join().unwrap()
+    });
+    runner.finish_said(child, started, &said).assert_good();
+    assert_eq!(everything(&target), wanted);
+    target.shut_down();
+}
+
+/// As in a Galera cluster, a transaction may be only so large.
+#[test]
+fn transactions_are_no_larger_than_the_target_allows() {
+    const LIMIT: u64 = 64 << 10;
+    let wanted = everything(transactional());
+    let target = target_with(&[
+        "--log-bin=bin",
+        "--binlog-format=ROW",
+        "--binlog-cache-size=32768",
+        "--log-bin-trust-function-creators=1",
+    ]);
+    target.sql(&format!("set global max_binlog_cache_size={LIMIT}"));
+    let runner = restorer_of(
+        transactional(),
+        &target,
+        "restore-1",
+        json!({"verify": "Whole"}),
+    );
+    // The client can't load what is larger.
+    let dump = runner.dump(&runner.artefacts()[0]);
+    let e = target.try_load(&dump).unwrap_err();
+    assert!(e.contains("1197"), "{e}");
+    target.sql("drop database shop");
+    // Cut within a frame, and gone on with there.
+    let within = "select count(*) from shop._backup_restore where step >= 1 << 40";
+    let began = || target.try_sql(within).is_ok_and(|n| n.trim() != "0");
+    for _ in 0..3 {
+        assert!(cut(&runner, began).is_none());
+    }
+    let finished = runner.run();
+    finished.assert_good();
+    assert!(finished.report.message.contains("going on where"));
+    assert_eq!(everything(&target), wanted);
+    // A row alone is larger.
+    target.sql("drop database shop; set global max_binlog_cache_size=8192");
+    let words = [
+        "shop.files",
+        "wsrep_max_ws_size",
+        "max_binlog_cache_size",
+        "1197",
+    ];
+    runner.run().assert_failed(3, "ServerRefused", &words);
+}
+
+/// Another program writes while rows come: counts stay what they are, and only reading back tells.
+#[test]
+fn a_row_that_another_changes_meanwhile_is_found_by_reading_it_back() {
+    for (client, verify) in [(false, "Counts"), (false, "Whole"), (true, "Whole")] {
+        let target = target_with(&[]);
+        let runner = Runner::new(transactional()).set("DATABASES", "shop");
+        let runner = if client { runner.by_client() } else { runner };
+        let runner = runner.spec("shop-00000000", None, json!({}));
+        runner.run().assert_good();
+        let runner = again(runner, &target, "restore-1", json!({"verify": verify}));
+        let mut other = wire::Connection::open(&common::native::settings(&target)).unwrap();
+        let (started, mut child) = (Instant::now(), runner.start());
+        let changed = "update shop.customers set name='another' where id=7";
+        while other.execute(changed).map_or(0, |done| done.affected) == 0 {
+            assert!(child.try_wait().unwrap().is_none(), "it ended before");
+        }
+        let finished = runner.finish(child, started);
+        let words = [
+            "shop.customers has other rows",
+            "another program may write there",
+        ];
+        match verify {
+            "Counts" => finished.assert_good(),
+            _ => finished.assert_failed(5, "RestoreDiffers", &words),
+        }
+        let name = target.sql("select name from shop.customers where id=7");
+        assert_eq!(name.trim(), "another");
+        assert_eq!(frames(&target), None);
+    }
+}
+
+/// Twenty moments of a whole restore, from its first request to its last comparison.
+#[test]
+#[ignore = "takes minutes: tests/run long"]
+fn twenty_random_moments() {
+    let wanted = everything(source());
+    let target = target_with(&[]);
+    let runner = restorer(&target, "restore-1", json!({"verify": "Whole"}));
+    let whole = runner.run();
+    whole.assert_good();
+    assert_eq!(everything(&target), wanted);
+    target.sql("drop database shop");
+    // Xorshift: the seed stands in the output.
+    let mut seed = u64::from(std::process::id()) | 1 << 40;
+    println!("seed {seed}, {:?} without a cut", whole.took);
+    let (mut cuts, mut ended) = (0, 0);
+    while cuts < 20 {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        let micros = u64::try_from(whole.took.as_micros()).unwrap();
+        let moment = Duration::from_micros(seed % micros);
+        let started = Instant::now();
+        match cut(&runner, || started.elapsed() >= moment) {
+            // Of one that is cut between its last word to the target and that to the pod, nothing is left to be done.
+            None if frames(&target).is_none()
+                && target
+                    .try_sql("select count(*) from shop.orders")
+                    .is_ok_and(|n| n.trim() == "90000") =>
+            {
+                ended += 1;
+                assert_eq!(everything(&target), wanted);
+                target.sql("drop database shop");
+            }
+            None => {
+                cuts += 1;
+                println!("cut {cuts} after {moment:?}: {:?} frames", frames(&target));
+            }
+            Some(finished) => {
+                finished.assert_good();
+                ended += 1;
+                assert_eq!(everything(&target), wanted);
+                assert_eq!(frames(&target), None);
+                target.sql("drop database shop");
+            }
+        }
+    }
+    let finished = runner.run();
+    finished.assert_good();
+    assert_eq!(everything(&target), wanted);
+    println!("{cuts} cuts, {} restores whole", ended + 1);
 }

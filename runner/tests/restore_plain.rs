@@ -72,7 +72,9 @@ fn by_sessions(db: &MariaDb, text: &str, sessions: usize) -> Result<Loaded, Stri
         database: None,
         sessions,
         phase: &|_| {},
-        loaded: &|_| {},
+        progress: &|_| {},
+        patience: Duration::from_secs(60),
+        waiting: &|_| {},
     };
     let open = || Ok(connect(db));
     load.run(&open, &Stop::default()).map_err(|e| e.to_string())

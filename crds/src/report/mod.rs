@@ -7,7 +7,7 @@ mod reason;
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::{Artefact, MAX_ARTEFACTS, MAX_MESSAGE, Verification};
+use crate::run::{Artefact, MAX_ARTEFACTS, MAX_MESSAGE, TimedPhase, Verification};
 pub use crate::text::clean;
 use crate::text::word;
 pub use binlogs::{Binlogs, Gap, LogPlace};
@@ -50,6 +50,8 @@ const MAX_WARNING: usize = 256;
 const MIXED: &str = "Mixed";
 /// Longest name of an engine.
 const MAX_ENGINE: usize = 16;
+/// Most phases of a report.
+pub const MAX_PHASES: usize = 12;
 /// Longest words about a snapshot.
 const MAX_SNAPSHOT: usize = 64;
 
@@ -152,6 +154,9 @@ pub struct Report {
     /// Binlog position or GTID set of the dump.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub position: String,
+    /// Of a restore: phases that are over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<TimedPhase>,
     /// What to look at although the run was good.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -246,6 +251,7 @@ impl Report {
                 report.artefacts.clear();
                 report.position.clear();
                 report.engine_reason.clear();
+                report.phases.clear();
                 report.verification = None;
                 if let Some(binlogs) = &mut report.binlogs {
                     binlogs.shorten();
@@ -292,6 +298,7 @@ impl Report {
             snapshot,
             snapshot_at,
             position,
+            phases,
             warnings,
             pruned,
             notified,
@@ -327,6 +334,14 @@ impl Report {
             snapshot: said(&snapshot, MAX_SNAPSHOT),
             snapshot_at: clean(&snapshot_at, MAX_TIME),
             position: said(&position, MAX_WARNING),
+            phases: phases
+                .into_iter()
+                .take(MAX_PHASES)
+                .map(|timed| TimedPhase {
+                    phase: word(&timed.phase, 32),
+                    milliseconds: timed.milliseconds,
+                })
+                .collect(),
             warnings: warnings
                 .iter()
                 .take(5)
@@ -513,6 +528,10 @@ mod tests {
             message: "m".into(),
         }];
         report.warnings = vec!["w".into()];
+        report.phases = vec![TimedPhase {
+            phase: "p".into(),
+            milliseconds: 1,
+        }];
         for field in [
             &mut report.message,
             &mut report.reason,

@@ -116,13 +116,13 @@ reasons! {
     /// The host name of the database can't be resolved. Correct it.
     HostNotFound: SOURCE;
     /// Nothing listens at the address of the database. Check host, port and that the server runs.
-    ConnectionRefused: SOURCE;
+    ConnectionRefused: SOURCE, FAILED;
     /// The database can't be connected to. Check host, port, network policies and that the server runs.
-    ConnectionFailed: SOURCE;
+    ConnectionFailed: SOURCE, FAILED;
     /// The database does not answer at its address. Check the address, network policies and firewalls.
     ConnectTimeout: SOURCE;
-    /// The connection to the database broke. Look at the server's log.
-    ConnectionLost: SOURCE;
+    /// The connection to the database broke. Look at the server's log. Exit code 1 where a Restore goes on in another pod.
+    ConnectionLost: SOURCE, FAILED;
     /// A database that was named does not exist. Correct the list.
     UnknownDatabase: SOURCE;
     /// There is no database to dump. Create one, or grant the user the right to see it.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crds::report::Reason;
-use crds::restore::{RestorePhase, RestoreSpec};
+use crds::restore::{RestorePhase, RestoreSpec, RestoreStatus};
 use serde_json::json;
 
 use crate::build::needs::Needs;
@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::error::{Error, Kind as Exit, Result};
 use crate::kind::RESTORE;
 use crate::ui::Mark;
+use crate::view::estimate::estimate;
 use crate::view::recoverable::outlook;
 use crate::waiting::restore::{failure, wait_and_report, wait_for_restore};
 use crate::{presence, select};
@@ -63,7 +64,10 @@ pub(crate) async fn run(context: &Context, args: &Restore) -> Result<()> {
     }
     if args.check {
         let object = create(context, &cluster, args, object(&cluster, &name, &spec)?).await?;
-        return wait_and_report(context, &cluster, &object, args.follow, timeout, silent).await;
+        let status =
+            wait_and_report(context, &cluster, &object, args.follow, timeout, silent).await?;
+        estimated(context, &cluster, &spec, &status).await;
+        return Ok(());
     }
     checked(context, &cluster, &name, &spec, timeout).await?;
     consent(context, args, &spec)?;
@@ -74,7 +78,9 @@ pub(crate) async fn run(context: &Context, args: &Restore) -> Result<()> {
             .hint(&format!("kubectl backup wait restore/{name}"));
         return Ok(());
     }
-    wait_and_report(context, &cluster, &object, args.follow, timeout, silent).await
+    wait_and_report(context, &cluster, &object, args.follow, timeout, silent)
+        .await
+        .map(drop)
 }
 
 fn name(args: &Restore, from: Option<&From>) -> Result<String> {
@@ -157,10 +163,38 @@ async fn checked(
     context
         .ui
         .progress(Mark::Good, &crds::secret::mask(&status.message));
+    estimated(context, cluster, spec, &status).await;
     if let Err(error) = cluster.delete(&check, false).await {
         context.ui.error(&error);
     }
     Ok(())
+}
+
+/// Says how long it may take, and by what that is known. Without the right to list Restores nothing is said.
+async fn estimated(
+    context: &Context,
+    cluster: &Cluster,
+    spec: &RestoreSpec,
+    checked: &RestoreStatus,
+) {
+    let query = Query {
+        namespace: Some(cluster.namespace.clone()),
+        chunk: 500,
+        ..Query::default()
+    };
+    let Ok(found) = cluster.all_objects(&[&RESTORE], &query).await else {
+        return;
+    };
+    let others: Vec<_> = found
+        .iter()
+        .map(|restore| {
+            let spec = serde_json::from_value(restore.spec().clone()).unwrap_or_default();
+            (restore.name(), spec, restore.restore_status())
+        })
+        .collect();
+    if let Some(text) = estimate(spec, checked, &others) {
+        context.ui.note(&text);
+    }
 }
 
 /// Removes checks that ended a day ago: until then a failed one stays, with its log.

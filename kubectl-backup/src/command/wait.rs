@@ -18,7 +18,8 @@ pub(crate) async fn run(context: &Context, args: &Wait) -> Result<()> {
     if let Some(name) = select::restore_name(&args.name) {
         let object = select::restore(&cluster, name).await?;
         return restore::wait_and_report(context, &cluster, &object, args.follow, timeout, false)
-            .await;
+            .await
+            .map(drop);
     }
     let (object, run) = select::find_run(&cluster, &args.name).await?.listed()?;
     let awaited = AwaitedRun {

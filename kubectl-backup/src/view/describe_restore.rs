@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use crds::parts::VolumeDestination;
 use crds::report::Reason;
 use crds::restore::{Replay, RestorePhase, RestoreSpec, RestoreStatus};
+use crds::run::TimedPhase;
 use crds::secret;
 use crds::verdict::{State, Verdict, of_restore};
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -11,7 +12,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use super::page::{Page, Probe, or};
 use super::time::Zone;
 use super::verdict::mark;
-use super::{chain, duration};
+use super::{chain, duration, progress};
 
 /// What was read.
 pub(crate) struct Inputs {
@@ -103,6 +104,12 @@ pub(crate) fn describe(inputs: &Inputs) -> String {
     if let (Some(tables), Some(rows)) = (status.tables, status.rows) {
         page.field("Restored", &format!("{tables} tables, {rows} rows"));
     }
+    if let Some(now) = now(inputs) {
+        page.field("Progress", &now);
+    }
+    if !status.phases.is_empty() {
+        page.field("Took", &took(&status.phases));
+    }
     for warning in &status.warnings {
         page.field("Warning", &secret::mask(warning));
     }
@@ -126,6 +133,29 @@ pub(crate) fn describe(inputs: &Inputs) -> String {
         page.field("Hint", &hint);
     }
     page.finish()
+}
+
+/// How far it is, by the newest line of the log that says so.
+fn now(inputs: &Inputs) -> Option<String> {
+    if inputs.status.phase != Some(RestorePhase::Running) {
+        return None;
+    }
+    let lines = inputs.log.as_ref().ok()?.iter().rev();
+    let progress = lines.filter_map(|line| progress::parse(line)).next()?;
+    Some(crate::text::sanitise(&progress.text()))
+}
+
+/// `ReadingBack 2s, Rows 12s`; what took no second is left out, unless it is the longest.
+fn took(phases: &[TimedPhase]) -> String {
+    let longest = phases.iter().map(|p| p.milliseconds).max();
+    let told = phases
+        .iter()
+        .filter(|p| p.milliseconds >= 1000 || Some(p.milliseconds) == longest);
+    let told = told.map(|p| {
+        let time = duration::human_millis(p.milliseconds);
+        format!("{} {time}", crate::text::sanitise(&p.phase))
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
 fn summary(inputs: &Inputs, verdict: &Verdict) -> String {

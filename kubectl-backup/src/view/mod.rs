@@ -10,6 +10,7 @@ pub(crate) mod describe_endpoint;
 pub(crate) mod describe_restore;
 pub(crate) mod describe_run;
 pub(crate) mod duration;
+pub(crate) mod estimate;
 pub(crate) mod events;
 pub(crate) mod inventory;
 pub(crate) mod list;

@@ -46,9 +46,10 @@ pub(crate) async fn wait_and_report(
     follow: bool,
     timeout: Duration,
     silent: bool,
-) -> Result<()> {
+) -> Result<RestoreStatus> {
     let status = wait_for_restore(context, cluster, object, follow, timeout).await?;
-    report_result(context, object, &status, silent)
+    report_result(context, object, &status, silent)?;
+    Ok(status)
 }
 
 /// Tells how it ended, as an exit status.

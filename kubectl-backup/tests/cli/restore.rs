@@ -88,6 +88,33 @@ fn a_check_goes_first_and_leaves_nothing() {
 }
 
 #[test]
+fn how_long_it_may_take_is_said_by_what_was_measured() {
+    let mut check = good("would restore 3 tables");
+    check["rawBytes"] = json!(4_i64 << 30);
+    let mut done = good("restored 3 tables");
+    done["rawBytes"] = json!(2_i64 << 30);
+    done["completionTime"] = json!("2026-01-01T00:10:00Z");
+    let (_fake, config) = cluster(check, done);
+    let first = config
+        .run(&[&TO[..], &["--wait", "--name", "first"]].concat())
+        .ok();
+    let words = "4.0GiB to load; how long that takes is not known";
+    assert!(first.err.contains(words), "{first:?}");
+    for args in [
+        &["--wait", "--name", "second"][..],
+        &["--check", "--name", "third"],
+    ] {
+        let ran = config.run(&[&TO[..], args].concat()).ok();
+        for words in [
+            "4.0GiB to load, some 20m by restore/",
+            ", which took 10m for 2.0GiB\n",
+        ] {
+            assert!(ran.err.contains(words), "{ran:?}");
+        }
+    }
+}
+
+#[test]
 fn what_the_check_finds_stops_it() {
     let (fake, config) = cluster(
         bad("TargetNotEmpty", "database shop holds 3 tables"),
@@ -416,6 +443,49 @@ Hint:          kubectl backup logs restore/r
         5,
         "Error from server (NotFound): restores.batch.isekiro.com \"nobody\" not found in namespace \"prod\".",
     );
+}
+
+#[test]
+fn a_restore_that_runs_is_described_with_how_far_it_is_and_one_that_ended_with_what_took_its_time()
+{
+    let (fake, config) = cluster(good("would"), good("restored"));
+    let mut restore = json!({
+        "apiVersion": "batch.isekiro.com/v1", "kind": "Restore",
+        "metadata": { "name": "r", "namespace": "prod", "uid": "u" },
+        "spec": { "from": { "name": "shop" }, "to": { "host": "new-db" } },
+        "status": { "phase": "Running", "job": "r-job" },
+    });
+    fake.put(restore.clone());
+    fake.pod(
+        json!({
+            "metadata": { "name": "r-job-x", "namespace": "prod" },
+            "spec": { "containers": [{ "name": "backup" }] },
+            "status": { "containerStatuses": [{ "name": "backup", "image": "", "imageID": "", "ready": true, "restartCount": 0, "state": { "running": {} } }] },
+        }),
+        "{\"event\":\"progress\",\"phase\":\"Restoring\",\"step\":\"Rows\",\"table\":\"shop.a\",\"rows\":7,\"rawBytes\":1024,\"bytesPerSecond\":512}\n{\"event\":\"progress\",\"phase\":\"Restoring\",\"step\":\"Rows\",\"table\":\"shop.b\",\"rows\":90,\"rawBytes\":2048,\"bytesPerSecond\":512,\"percent\":20,\"secondsLeft\":16}\nsomething else\n",
+    );
+    let ran = config.run(&["describe", "restore/r"]).ok();
+    let line = "Progress:      Rows  shop.b  90 rows  2.0KiB  20%  512B/s  eta 16s\n";
+    assert!(ran.out.contains(line), "{}", ran.out);
+    restore["metadata"]["name"] = json!("s");
+    restore["status"] = json!({
+        "phase": "Succeeded",
+        "phases": [
+            { "phase": "ReadingBack", "milliseconds": 250 },
+            { "phase": "Rows", "milliseconds": 130_000 },
+            { "phase": "Keys", "milliseconds": 1999 },
+        ],
+        "warnings": ["the server warned 3 times of rows of shop.a, for one: Data truncated for column 'v' at row 1 (1265)"],
+    });
+    fake.put(restore);
+    let ran = config.run(&["describe", "restore/s"]).ok();
+    assert!(!ran.out.contains("Progress:"), "{}", ran.out);
+    for line in [
+        "Took:          Rows 2m10s, Keys 1s\n",
+        "Warning:       the server warned 3 times of rows of shop.a",
+    ] {
+        assert!(ran.out.contains(line), "{}", ran.out);
+    }
 }
 
 #[test]

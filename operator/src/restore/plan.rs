@@ -198,6 +198,7 @@ fn follow(seen: &Observed, plan: &mut Plan, job: &JobDigest, now: DateTime<Utc>)
                 status.rows = report.rows;
                 status.artefact = report.artefacts.first().cloned();
                 status.warnings.clone_from(&report.warnings);
+                status.phases.clone_from(&report.phases);
             } else if let Some(end) = engine::newest_end(&pods) {
                 plan.status.exit_code = Some(end.exit_code);
             }

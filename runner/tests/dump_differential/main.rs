@@ -222,7 +222,9 @@ impl Server {
             whose: "a test".to_owned(),
             anew: false,
             phase: &|_| {},
-            loaded: &|_| {},
+            progress: &|_| {},
+            patience: std::time::Duration::from_secs(60),
+            waiting: &|_| {},
         };
         let open = || Ok(self.connect());
         load::Begun::new(&open, load)?.run(&Stop::default())
@@ -244,7 +246,9 @@ impl Server {
             database: None,
             sessions: 3,
             phase: &|_| {},
-            loaded: &|_| {},
+            progress: &|_| {},
+            patience: std::time::Duration::from_secs(60),
+            waiting: &|_| {},
         };
         let open = || Ok(self.connect());
         load.run(&open, &Stop::default()).map_err(|e| e.to_string())

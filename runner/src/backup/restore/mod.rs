@@ -47,6 +47,7 @@ pub(crate) fn run(context: &Context, backup: &BackupSettings) -> Result<(), Fail
         Some(directory) => Target::Directory(directory),
         None => Target::Server(context.settings.source()?),
     };
+    context.reporter.measure();
     context.reporter.phase("ReadingBack");
     let mut found = fetch::choose(context, backup, &options.choice)?;
     fetch::measure_files(context, backup, &mut found)?;

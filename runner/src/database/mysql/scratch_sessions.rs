@@ -86,7 +86,9 @@ impl Scratch {
                     whose: "verification".to_owned(),
                     anew: true,
                     phase: &|_| {},
-                    loaded: &|_| {},
+                    progress: &|_| {},
+                    patience: std::time::Duration::ZERO,
+                    waiting: &|_| {},
                 };
                 Begun::new(&open, load).and_then(|begun| begun.run(&stop))
             }
@@ -107,7 +109,9 @@ impl Scratch {
                     database: database.map(str::to_owned),
                     sessions,
                     phase: &|_| {},
-                    loaded: &|_| {},
+                    progress: &|_| {},
+                    patience: std::time::Duration::ZERO,
+                    waiting: &|_| {},
                 };
                 load.run(&open, &stop)
             }

@@ -50,6 +50,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     let definers = definers.parse()?;
     let place = StoredDumps::open(context)?;
     let store = &place.store;
+    context.reporter.measure();
     context.reporter.phase("ReadingBack");
     let replay = replay::prove(context, &place, &options)?;
     let manifest = match &replay {

@@ -20,7 +20,7 @@ use crate::stream::checksum::hex;
 
 mod output;
 
-pub use output::{LoadOutput, TableOutput};
+pub use output::{KindOutput, LoadOutput, TableOutput};
 
 const BUFFER: usize = 256 * 1024;
 

@@ -1,6 +1,6 @@
 //! What the server says of what is loaded: its warnings, by table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 
 use crate::database::mysql::sql::{MARK, OTHER};
@@ -31,6 +31,17 @@ pub struct TableOutput {
     pub definition: Vec<String>,
 }
 
+/// What it said of one kind, of all tables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KindOutput {
+    /// How often.
+    pub count: u64,
+    /// At which tables, by their numbers.
+    pub tables: BTreeSet<usize>,
+    /// Where and in which words it said so first.
+    pub first: (usize, String),
+}
+
 /// What it said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadOutput {
@@ -38,6 +49,10 @@ pub struct LoadOutput {
     pub last: usize,
     /// By the number of the table.
     pub told: BTreeMap<usize, TableOutput>,
+    /// Of rows, by the number of the warning.
+    pub of_rows: BTreeMap<u32, KindOutput>,
+    /// Of definitions, likewise.
+    pub of_definitions: BTreeMap<u32, KindOutput>,
 }
 
 impl LoadOutput {
@@ -70,12 +85,18 @@ impl LoadOutput {
             return;
         };
         if matches!(level, "Warning" | "Error" | "Note") {
-            self.warned(self.last, level, code, text);
+            self.warned(self.last, level, code, (text, 1));
         }
     }
 
-    /// Takes a warning at the table of this number.
-    pub(crate) fn warned(&mut self, table: usize, level: &str, code: u32, text: &str) {
+    /// Takes so many warnings of a kind at the table of this number, with the words of one.
+    pub(crate) fn warned(
+        &mut self,
+        table: usize,
+        level: &str,
+        code: u32,
+        (text, count): (&str, u64),
+    ) {
         let of_rows = OF_ROWS.contains(&code);
         if !of_rows && (level == "Note" || NO_NEWS.contains(&code)) {
             return;
@@ -87,6 +108,17 @@ impl LoadOutput {
             &mut told.definition
         };
         let said = format!("{} ({code})", without_rows(text));
+        let kinds = if of_rows {
+            &mut self.of_rows
+        } else {
+            &mut self.of_definitions
+        };
+        let kind = kinds.entry(code).or_insert_with(|| KindOutput {
+            first: (table, said.clone()),
+            ..KindOutput::default()
+        });
+        kind.count = kind.count.saturating_add(count);
+        kind.tables.insert(table);
         if list.len() < KEPT && !list.contains(&said) {
             list.push(said);
         }
@@ -103,7 +135,8 @@ mod tests {
         let text = "@@table 1\nNote (Code 1051): Unknown table 'ww.t'\n@@table 2\nWarning (Code 1264): Out of range value for column 'd' at row 1\nWarning (Code 1366): Incorrect string value: 'S3cr3t' for column `ww`.`t`.`c` at row 2\n@@table 0\nWarning (Code 1681): old\nWarning (Code 1266): Using storage engine InnoDB for table 't'\n";
         let heard = LoadOutput::listen(text.as_bytes());
         assert_eq!(heard.last, 0);
-        let told = |n: usize| heard.told.get(&n).cloned().unwrap_or_default();
+        let all = heard.told.clone();
+        let told = |n: usize| all.get(&n).cloned().unwrap_or_default();
         assert_eq!(told(1), TableOutput::default());
         assert_eq!(
             told(2).rows,
@@ -112,6 +145,13 @@ mod tests {
                 "Incorrect string value: '…' for column `ww`.`t`.`c` at row 2 (1366)"
             ]
         );
+        let of = |number| heard.of_rows.get(&number).map(|k| (k.count, k.first.0));
+        assert_eq!(
+            [of(1264), of(1366), of(1681)],
+            [Some((1, 2)), Some((1, 2)), None]
+        );
+        let definitions: Vec<u32> = heard.of_definitions.into_keys().collect();
+        assert_eq!(definitions, [1266]);
         assert_eq!(
             told(0).definition,
             ["Using storage engine InnoDB for table 't' (1266)"]

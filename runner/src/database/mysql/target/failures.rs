@@ -82,6 +82,20 @@ fn remedy(number: Option<u32>, user: &str) -> Option<(Reason, String)> {
     })
 }
 
+/// What a refusal of the server means where it lacks something to hold the dump.
+fn lacking(cause: &wire::Error) -> Option<(Reason, &'static str)> {
+    if load::is_full(cause) {
+        return Some((
+            Reason::NoSpace,
+            "the server has no space left for what is restored: give the volume of its data (or of its tmpdir) more space, or a table that has a limit a larger one",
+        ));
+    }
+    load::is_too_large(cause).then_some((
+        Reason::ServerRefused,
+        "a row makes a larger transaction than the server allows: raise max_binlog_cache_size, in a Galera cluster wsrep_max_ws_size, in a group group_replication_transaction_size_limit",
+    ))
+}
+
 /// The failure of a client that did not end well.
 pub(crate) fn explain(client: &str, ended: &Ended, target: &Source) -> Failure {
     let said = ended.messages.iter().rev();
@@ -109,8 +123,9 @@ pub(crate) fn explain(client: &str, ended: &Ended, target: &Source) -> Failure {
 pub(crate) fn of_load(e: load::Error, target: &Source, context: &Context) -> Failure {
     let failure = match e {
         load::Error::Wire { doing, cause } => {
-            let known = remedy(cause.number().map(u32::from), &target.username);
-            match known {
+            let known = lacking(&cause).map(|(reason, remedy)| (reason, remedy.to_owned()));
+            let number = cause.number().map(u32::from);
+            match known.or_else(|| remedy(number, &target.username)) {
                 Some((reason, remedy)) => {
                     Failure::at(exit::SOURCE, reason, format!("{doing}: {remedy}; {cause}"))
                 }
@@ -126,6 +141,7 @@ pub(crate) fn of_load(e: load::Error, target: &Source, context: &Context) -> Fai
         load::Error::Source { doing, cause } => cause
             .downcast::<Failure>()
             .unwrap_or_else(|cause| Failure::new(Reason::Damaged, format!("{doing}: {cause}"))),
+        load::Error::Forgotten(text) => Failure::new(Reason::ConnectionLost, text),
         load::Error::Form(text) => Failure::new(Reason::Damaged, text),
         load::Error::Journal(text) => Failure::occupied(Reason::TargetNotEmpty, &text),
         other => Failure::new(Reason::RestoreIncomplete, other.to_string()),

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use crds::report::Reason;
+use crds::report::{Reason, exit};
 use dump::{Compress, Frame, Frames};
 use load::{Begun, Load, Loaded};
 use wire::Connection;
 
+use crate::context::Context;
 use crate::database::contents::Table;
 use crate::database::mysql::load::LoadOutput;
 use crate::database::mysql::source;
@@ -82,7 +84,11 @@ impl Target<'_> {
             script.found().map(|_| out)
         };
         let rename = |name: &str| plan.name_of(name).to_owned();
-        let loaded = |raw| context.reporter.counters.raw.store(raw, Ordering::Relaxed);
+        let progress = |now: &load::Progress<'_>| {
+            let counters = &context.reporter.counters;
+            counters.raw.store(now.raw, Ordering::Relaxed);
+            told(context, now);
+        };
         let (tables, overwrite) = (framed.tables, framed.overwrite);
         let load = Load {
             patient: &patient,
@@ -96,8 +102,10 @@ impl Target<'_> {
             sessions: target.sessions(cpus()),
             whose: framed.whose,
             anew: overwrite,
-            phase: &|phase| tracing::info!(event = "load", phase = ?phase),
-            loaded: &loaded,
+            phase: &|phase| context.reporter.step(&format!("{phase:?}")),
+            progress: &progress,
+            patience: patience(context),
+            waiting: &|what| tracing::warn!(event = "load", "the target is waited for: {what}"),
         };
         let failed = |e| match context.check() {
             Err(cause) => cause,
@@ -115,22 +123,102 @@ impl Target<'_> {
             self.place()
         ));
         let ticker = Ticker::start(Arc::clone(&context.reporter), || {});
-        let loaded = begun.run(&stop);
+        let complete = begun.load(&stop);
         drop(ticker);
-        let loaded = loaded.map_err(|e| self.incomplete(plan, failed(e), ""))?;
-        if let Some(why) = &loaded.by_insert {
+        let mut complete = complete.map_err(|e| self.cut(plan, failed(e)))?;
+        if let Some(why) = &complete.loaded.by_insert {
             tracing::info!(event = "load", by = "INSERT", why);
         }
-        complete(plan, &loaded, tables).map_err(|e| self.incomplete(plan, e, ""))?;
-        self.arrived(plan)?;
-        self.unchanged(plan, &heard(plan, &loaded), tables)?;
-        let said = self.verified(plan, tables, None)?;
+        let said = match self.compared(plan, &complete.loaded, tables, &open) {
+            Err(e) if goes_on_after(&e) => return Err(self.cut(plan, e)),
+            said => said,
+        };
+        // What was compared is final, whatever came of it.
+        complete.end().map_err(|e| self.cut(plan, failed(e)))?;
         let how = match goes_on {
             true => ", going on where an earlier attempt was cut",
             false => "",
         };
-        Ok(format!("{how}{said}"))
+        Ok(format!("{how}{}", said?))
     }
+
+    /// Compares; a server that is started again meanwhile is waited for.
+    fn compared(
+        &self,
+        plan: &Plan<'_>,
+        loaded: &Loaded,
+        tables: &[Table],
+        open: load::Open<'_>,
+    ) -> Result<String, Failure> {
+        complete(plan, loaded, tables).map_err(|e| self.incomplete(plan, e, ""))?;
+        let mut tries = 0;
+        loop {
+            let heard = heard(plan, loaded);
+            let compared = self
+                .arrived(plan)
+                .and_then(|()| self.unchanged(plan, &heard, tables))
+                .and_then(|said| Ok(self.verified(plan, tables, None)? + &said));
+            tries += 1;
+            match compared {
+                Err(e) if is_away(&e) && tries < TRIES && self.context.check().is_ok() => {
+                    let end = Instant::now() + patience(self.context);
+                    while open().is_err() {
+                        self.context.check()?;
+                        if Instant::now() >= end {
+                            return Err(e);
+                        }
+                        std::thread::sleep(PAUSE);
+                    }
+                }
+                compared => return compared,
+            }
+        }
+    }
+
+    /// The failure of a load that is gone on with by the pod that follows, where the target is what failed.
+    fn cut(&self, plan: &Plan<'_>, e: Failure) -> Failure {
+        if !goes_on_after(&e) {
+            return self.incomplete(plan, e, "");
+        }
+        let message = format!(
+            "{}; what {} holds of {} is not the whole dump: the pod that follows goes on where this one stopped; after the last, restore again with overwrite",
+            e.message,
+            self.place(),
+            plan.names.join(", ")
+        );
+        Failure::at(exit::FAILED, e.reason, message)
+    }
+}
+
+/// A comparison is begun so often.
+const TRIES: usize = 5;
+/// Between two attempts to reach the server.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A target that is started again, or has no space, is waited for as long as it may be silent.
+pub(super) fn patience(context: &Context) -> Duration {
+    context.cancel.idle().unwrap_or(crate::stall::IDLE)
+}
+
+/// The server was there before, and is not now.
+fn is_away(e: &Failure) -> bool {
+    matches!(
+        e.reason,
+        Reason::ConnectionLost | Reason::ConnectionRefused | Reason::ConnectionFailed
+    )
+}
+
+/// Another attempt may find what this one did not.
+fn goes_on_after(e: &Failure) -> bool {
+    is_away(e) || e.reason == Reason::NoSpace
+}
+
+/// Keeps how far a load is, for who asks.
+pub(super) fn told(context: &Context, now: &load::Progress<'_>) {
+    let rows = &context.reporter.counters.rows;
+    rows.store(now.rows, Ordering::Relaxed);
+    let (database, table) = now.table;
+    context.reporter.table(&format!("{database}.{table}"));
 }
 
 pub(super) fn cpus() -> usize {
@@ -182,7 +270,8 @@ pub(super) fn heard(plan: &Plan<'_>, loaded: &Loaded) -> LoadOutput {
     for (number, warnings) in tables.chain([(None, &loaded.warnings)]) {
         for warning in warnings {
             let number = number.unwrap_or_default();
-            heard.warned(number, &warning.level, warning.number, &warning.text);
+            let said = (warning.text.as_str(), warning.count);
+            heard.warned(number, &warning.level, warning.number, said);
         }
     }
     heard

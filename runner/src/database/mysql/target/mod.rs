@@ -11,7 +11,7 @@ pub(crate) mod replay;
 mod verify;
 
 use crds::report::Reason;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::ops::Range;
 
@@ -482,12 +482,13 @@ impl<'a> Target<'a> {
             return Err(self.incomplete(plan, e, ""));
         }
         self.arrived(plan)?;
-        self.unchanged(plan, &loaded.heard, &loaded.summary.tables)?;
+        let warned = self.unchanged(plan, &loaded.heard, &loaded.summary.tables)?;
         // Of a text that is not followed, nobody knows what it makes; without a right to read, nobody counts.
-        if plan.verify == RestoreVerify::Whole {
-            return self.verified(plan, &loaded.summary.tables, None);
-        }
-        Ok(String::new())
+        let said = match plan.verify {
+            RestoreVerify::Whole => self.verified(plan, &loaded.summary.tables, None)?,
+            RestoreVerify::Counts | RestoreVerify::None => String::new(),
+        };
+        Ok(said + &warned)
     }
 
     /// The failure of a load that was begun.
@@ -522,27 +523,25 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The server took every row as it was. Where it warned, the rows are read again and compared.
+    /// The server took every row as it was. Where it warned, the rows are read again and compared, and the warnings are told.
+    /// Gives what is to be said of them.
     fn unchanged(
         &self,
         plan: &Plan<'_>,
         heard: &load::LoadOutput,
         tables: &[Table],
-    ) -> Result<(), Failure> {
-        let mut told: Vec<(usize, &load::TableOutput)> = vec![];
-        for (number, of) in &heard.told {
-            let name = plan.table(*number);
-            let name = name.map_or("a definition".to_owned(), |(d, t)| format!("{d}.{t}"));
-            for text in &of.definition {
-                let text = format!("the server made something else of {name}: {text}");
-                self.context.reporter.warn(&text);
-            }
-            if !of.rows.is_empty() {
-                told.push((*number, of));
-            }
+    ) -> Result<String, Failure> {
+        for text in warnings(plan, heard) {
+            self.context.reporter.warn(&text);
         }
+        let told: Vec<(usize, &load::TableOutput)> = heard
+            .told
+            .iter()
+            .filter(|(_, of)| !of.rows.is_empty())
+            .map(|(number, of)| (*number, of))
+            .collect();
         if told.is_empty() {
-            return Ok(());
+            return Ok(String::new());
         }
         self.context.reporter.phase("Comparing");
         let mut differing = vec![];
@@ -564,7 +563,11 @@ impl<'a> Target<'a> {
             }
         }
         if differing.is_empty() {
-            return Ok(());
+            let all: u64 = heard.of_rows.values().map(|kind| kind.count).sum();
+            return Ok(format!(
+                "; the server warned {} of rows that it took, and their tables were read back equal",
+                times(all)
+            ));
         }
         Err(Failure::new(
             Reason::RestoreDiffers,
@@ -579,6 +582,56 @@ impl<'a> Target<'a> {
 
     pub(super) fn parts(&self) -> (&Context, &Source, &Connection) {
         (self.context, self.source, &self.connection)
+    }
+}
+
+/// More kinds of warnings are told by their numbers.
+const KINDS: usize = 3;
+
+/// What the server warned about, a line for each kind: how often, and one of it with its table.
+fn warnings(plan: &Plan<'_>, heard: &load::LoadOutput) -> Vec<String> {
+    let place = |kind: &load::KindOutput| {
+        let name = plan.table(kind.first.0);
+        let name = name.map_or("a definition".to_owned(), |(d, t)| format!("{d}.{t}"));
+        match kind.tables.len().saturating_sub(1) {
+            0 => name,
+            more => format!("{name} and {more} more"),
+        }
+    };
+    let mut all = vec![];
+    let sorted = |kinds: &BTreeMap<u32, load::KindOutput>| {
+        let mut kinds: Vec<(u32, load::KindOutput)> = kinds.clone().into_iter().collect();
+        kinds.sort_by_key(|(_, kind)| std::cmp::Reverse(kind.count));
+        kinds
+    };
+    let kinds = sorted(&heard.of_rows);
+    for (_, kind) in kinds.iter().take(KINDS) {
+        all.push(format!(
+            "the server warned {} of rows of {}, for one: {}",
+            times(kind.count),
+            place(kind),
+            kind.first.1
+        ));
+    }
+    if let Some(rest) = kinds.get(KINDS..).filter(|rest| !rest.is_empty()) {
+        let rest: Vec<String> = rest.iter().map(|(number, _)| number.to_string()).collect();
+        all.push(format!("it warned of rows by numbers {} too", some(&rest)));
+    }
+    for (_, kind) in sorted(&heard.of_definitions).into_iter().take(KINDS) {
+        let text = &kind.first.1;
+        all.push(format!(
+            "the server made something else of {}: {text}",
+            place(&kind)
+        ));
+    }
+    all
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        count => format!("{count} times"),
     }
 }
 

@@ -59,8 +59,10 @@ impl Target<'_> {
             shape,
             database: database.cloned(),
             sessions: target.sessions(cpus()),
-            phase: &|phase| tracing::info!(event = "load", phase = ?phase),
-            loaded: &|_| {},
+            phase: &|phase| context.reporter.step(&format!("{phase:?}")),
+            progress: &|now| frames::told(context, now),
+            patience: frames::patience(context),
+            waiting: &|what| tracing::warn!(event = "load", "the target is waited for: {what}"),
         };
         let ticker = Ticker::start(Arc::clone(&context.reporter), || {});
         let loaded = load.run(&open, &stop);
@@ -91,8 +93,9 @@ impl Target<'_> {
             all.map_err(|e| self.incomplete(plan, e, ""))?;
         }
         self.arrived(plan)?;
-        self.unchanged(plan, &frames::heard(plan, &loaded), &summary.tables)?;
-        self.verified(plan, &summary.tables, loaded.by_statements.as_deref())
+        let warned = self.unchanged(plan, &frames::heard(plan, &loaded), &summary.tables)?;
+        let said = self.verified(plan, &summary.tables, loaded.by_statements.as_deref())?;
+        Ok(said + &warned)
     }
 }
 
