@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use crate::{Cluster, Output, cluster, wait_for};
+use crate::server::Server;
+use crate::{cluster, wait_for};
 
 /// Its namespace.
 pub const NAMESPACE: &str = "e2e-database";
@@ -17,56 +18,20 @@ pub const BACKUP_PASSWORD: &str = "S3cr3t-marker'\"\\ $x#;é";
 
 const FIXTURE: &str = include_str!("../../fixtures/db_fixture.sql");
 
-/// The server.
-pub struct Database(&'static Cluster);
-
 /// Starts the server at first use and waits until it answers.
-pub fn database() -> &'static Database {
-    static DATABASE: OnceLock<Database> = OnceLock::new();
+pub fn database() -> &'static Server {
+    static DATABASE: OnceLock<Server> = OnceLock::new();
     DATABASE.get_or_init(|| {
         let cluster = cluster();
         cluster
             .kubectl_with(&["apply", "-f", "-"], &manifest(&cluster.mariadb_image))
             .ok();
-        let database = Database(cluster);
+        let database = Server::of(NAMESPACE, "mariadb");
         wait_for("the database answers", 120, || {
             (database.try_sql("select count(*) from shop.t").code == 0).then_some(())
         });
         database
     })
-}
-
-impl Database {
-    /// Runs SQL as root; returns what the client printed, without headings.
-    pub fn sql(&self, text: &str) -> String {
-        self.try_sql(text).ok().stdout
-    }
-
-    /// Starts a script beside the server; `mariadb -uroot` needs no password in it.
-    pub fn spawn(&self, script: &str) -> std::process::Child {
-        let script = format!("export MYSQL_PWD=$MARIADB_ROOT_PASSWORD; {script}");
-        let pod = ["-n", NAMESPACE, "exec", "deployment/mariadb"];
-        self.0
-            .kubectl_spawn(&[&pod[..], &["--", "sh", "-c", &script]].concat())
-    }
-
-    /// Runs SQL as root.
-    pub fn try_sql(&self, text: &str) -> Output {
-        self.0.kubectl_with(
-            &[
-                "-n",
-                NAMESPACE,
-                "exec",
-                "-i",
-                "deployment/mariadb",
-                "--",
-                "sh",
-                "-c",
-                "MYSQL_PWD=$MARIADB_ROOT_PASSWORD exec mariadb -uroot --default-character-set=utf8mb4 -N -B",
-            ],
-            text,
-        )
-    }
 }
 
 /// Makes [`BACKUP_USER`].

@@ -1,17 +1,27 @@
-//! A MariaDB server of a test alone, for what would disturb the others at the shared one.
+//! A MariaDB server in the cluster. A test that locks or fills one has it for itself: it would disturb the others at the shared
+//! one.
 
 use crate::database::ROOT_PASSWORD;
 use crate::{Namespace, Output, cluster, wait_for};
 
-/// A MariaDB server of a test's own namespace.
-pub struct Server<'a> {
-    ns: &'a Namespace,
+/// A server of a namespace.
+pub struct Server {
+    namespace: String,
+    /// Name of its Deployment.
     name: &'static str,
 }
 
-impl<'a> Server<'a> {
+impl Server {
+    /// One that is there, or will be.
+    pub(crate) fn of(namespace: &str, name: &'static str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name,
+        }
+    }
+
     /// Starts it; `arguments` are those of the server, separated by commas. Its address in the cluster is its name.
-    pub fn start(ns: &'a Namespace, name: &'static str, arguments: &str) -> Self {
+    pub fn start(ns: &Namespace, name: &'static str, arguments: &str) -> Self {
         let image = &cluster().mariadb_image;
         ns.apply(&format!(
             "apiVersion: v1
@@ -36,7 +46,7 @@ spec:
 ---
 "
         ));
-        Self { ns, name }
+        Self::of(&ns.name, name)
     }
 
     /// Waits until it answers.
@@ -49,10 +59,10 @@ spec:
 
     /// Runs SQL as root.
     pub fn try_sql(&self, text: &str) -> Output {
-        let client = "MYSQL_PWD=$MARIADB_ROOT_PASSWORD exec mariadb -uroot --default-character-set=utf8mb4 -N -B";
-        let deployment = format!("deployment/{}", self.name);
-        let exec = ["exec", "-i", &deployment, "--", "sh", "-c", client];
-        self.ns.kubectl_with(&exec, text)
+        let client = "exec mariadb -uroot --default-character-set=utf8mb4 -N -B";
+        let exec = self.exec(&["-i"], client);
+        let exec: Vec<&str> = exec.iter().map(String::as_str).collect();
+        cluster().kubectl_with(&exec, text)
     }
 
     /// Runs SQL as root; returns what the client printed, without headings.
@@ -62,18 +72,17 @@ spec:
 
     /// Starts a script beside the server; `mariadb -uroot` needs no password in it.
     pub fn spawn(&self, script: &str) -> std::process::Child {
+        let exec = self.exec(&[], script);
+        let exec: Vec<&str> = exec.iter().map(String::as_str).collect();
+        cluster().kubectl_spawn(&exec)
+    }
+
+    fn exec(&self, options: &[&str], script: &str) -> Vec<String> {
         let script = format!("export MYSQL_PWD=$MARIADB_ROOT_PASSWORD; {script}");
         let deployment = format!("deployment/{}", self.name);
-        let exec = [
-            "-n",
-            &self.ns.name,
-            "exec",
-            &deployment,
-            "--",
-            "sh",
-            "-c",
-            &script,
-        ];
-        cluster().kubectl_spawn(&exec)
+        let head = ["-n", &self.namespace, "exec"];
+        let tail = [deployment.as_str(), "--", "sh", "-c", &script];
+        let all = head.iter().chain(options).chain(&tail);
+        all.map(|word| (*word).to_owned()).collect()
     }
 }
