@@ -314,7 +314,7 @@ pub struct RestoreTarget {
     /// TLS settings of the connection. For Redis, Preferred means no TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// Connections that load a dump of MySQL or MariaDB. Unset means as many as the container has CPUs, at most 4.
+    /// Connections that load a dump of MySQL or MariaDB. Unset means as many as the container has CPUs, at most 4. Of PostgreSQL, with a dump of pg_dump's custom format (args -Fc) and a database that the restore makes, the sessions of pg_restore; unset means one, in one transaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_SESSIONS))]
     pub sessions: Option<i32>,

@@ -148,6 +148,89 @@ fn l2_everything_is_replaced_in_place_twice_and_equal() {
     }
 }
 
+/// As [`restore`], by so many sessions.
+fn restore_by(backup: &mut Backup, sessions: u32, options: Value) -> Finished {
+    let source = json!({
+        "host": "127.0.0.1", "port": postgres(), "sessions": sessions,
+        "usernameFile": backup.secret("to-user", "postgres"), "passwordFile": backup.secret("to", POSTGRES_PASSWORD),
+    });
+    backup.restore(source, options)
+}
+
+/// It said that several sessions were asked for in vain.
+fn by_one(done: &Finished) -> bool {
+    let mut warnings = done.report.warnings.iter();
+    warnings.any(|w| w.contains("by one session"))
+}
+
+#[test]
+fn l5_the_formats_of_pg_dumps_own_are_restored_as_sql_is() {
+    for (n, format) in ["-Fc", "-Ft"].into_iter().enumerate() {
+        let (source, copy, several) = (
+            format!("l5_{n}"),
+            format!("l5_copy{n}"),
+            format!("l5_several{n}"),
+        );
+        let mut backup = archived(&source, EVERYTHING, &[format]);
+        let before = dumped(&source);
+        // In place, in one transaction, of what is there.
+        restore(&mut backup, "postgres", json!({})).assert_failed(
+            2,
+            "TargetNotEmpty",
+            &["objects", "overwrite"],
+        );
+        psql(
+            postgres(),
+            &source,
+            "alter event trigger et disable; insert into t values (30,3); create type later as enum ('x'); alter event trigger et enable",
+        );
+        let done = restore_by(&mut backup, 3, json!({"overwrite": true}));
+        done.assert_good();
+        assert!(by_one(&done), "{:?}", done.report.warnings);
+        assert_eq!(dumped(&source), before);
+        let done = restore(&mut backup, "postgres", json!({"database": copy}));
+        done.assert_good();
+        assert_eq!(dumped(&copy), before);
+        let done = restore_by(&mut backup, 3, json!({"database": several}));
+        done.assert_good();
+        let alone = by_one(&done);
+        assert_eq!(alone, format == "-Ft", "{:?}", done.report.warnings);
+        assert_eq!(dumped(&several), before);
+        assert_eq!(
+            std::fs::read_dir(backup.dir().join("work")).map_or(0, Iterator::count),
+            0
+        );
+        for name in [&source, &copy, &several] {
+            psql(
+                postgres(),
+                name,
+                "drop event trigger et; alter subscription sub disable; alter subscription sub set (slot_name = none); drop subscription sub",
+            );
+            psql(postgres(), "postgres", &format!("drop database {name}"));
+        }
+    }
+}
+
+#[test]
+fn l5_several_sessions_that_fail_leave_no_database() {
+    psql(postgres(), "postgres", "create role l5_gone");
+    let source = "create table t (id int primary key); insert into t select generate_series(1, 1000); alter table t owner to l5_gone";
+    let mut backup = archived("l5_source", source, &["-Fc"]);
+    psql(postgres(), "postgres", "drop database l5_source");
+    psql(postgres(), "postgres", "drop role l5_gone");
+    for sessions in [1, 2] {
+        restore_by(&mut backup, sessions, json!({"database": "l5_new"})).assert_failed(
+            3,
+            "RoleMissing",
+            &[
+                "role \"l5_gone\" does not exist",
+                "database l5_new, which was made for it, was dropped again",
+            ],
+        );
+        assert!(try_psql(postgres(), "l5_new", "select 1").is_err());
+    }
+}
+
 #[test]
 fn l2_a_database_without_tables_is_not_free_and_its_owner_may_replace_it() {
     psql(

@@ -169,7 +169,7 @@ pub(crate) struct TargetFlags {
     /// Transport security to the server
     #[arg(long, value_enum, ignore_case = true, value_name = "MODE")]
     pub(crate) tls: Option<TlsFlag>,
-    /// Connections that load a dump of MySQL or MariaDB; as many as the container has CPUs, at most 4, if unset
+    /// Connections that load a dump of MySQL or MariaDB; as many as the container has CPUs, at most 4, if unset. Of PostgreSQL, with a dump of the custom format: sessions of pg_restore into a database that the restore makes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=i64::from(crds::bounds::MAX_SESSIONS)))]
     pub(crate) sessions: Option<i32>,
 }

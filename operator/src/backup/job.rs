@@ -7,14 +7,9 @@ use crds::mounts::Mounts;
 use crds::request::Action;
 use crds::run_spec::{BackupRunSpec, RunSpec, WORK_DIR};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Volume, VolumeMount};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::engine::{Object, Seed};
-use crate::job::{PodOptions, Run, has_client, has_scratch_server};
-
-/// Name of the work directory's volume.
-const WORK: &str = "gobackup-work";
+use crate::job::{PodOptions, Run, has_client, has_scratch_server, work_directory};
 
 /// Images where the object names none.
 #[derive(Clone, Copy, Debug)]
@@ -64,14 +59,9 @@ pub(super) fn build(
     let files = files(plan);
     run.pod.volumes.extend(files.volumes);
     run.pod.volume_mounts.extend(files.mounts);
-    run.pod
-        .volumes
-        .push(work(options.workdir_size_limit.clone()));
-    run.pod.volume_mounts.push(VolumeMount {
-        name: WORK.to_owned(),
-        mount_path: WORK_DIR.to_owned(),
-        ..VolumeMount::default()
-    });
+    let (work, mount) = work_directory(options.workdir_size_limit.clone());
+    run.pod.volumes.push(work);
+    run.pod.volume_mounts.push(mount);
     let mut mounts = Mounts::default();
     let told = BackupRunSpec {
         run: RunSpec {
@@ -133,15 +123,4 @@ fn run<'a>(
 fn time_zone(pod: &PodOptions) -> Option<String> {
     let zone = pod.env.iter().rev().find(|e| e.name == "TZ")?;
     zone.value.clone().filter(|z| !z.is_empty())
-}
-
-fn work(limit: Option<String>) -> Volume {
-    Volume {
-        name: WORK.to_owned(),
-        empty_dir: Some(EmptyDirVolumeSource {
-            medium: None,
-            size_limit: limit.map(Quantity),
-        }),
-        ..Volume::default()
-    }
 }

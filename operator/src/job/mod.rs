@@ -6,7 +6,7 @@ mod pod;
 mod run;
 
 pub(crate) use self::parts::{Pairs, Parts};
-pub(crate) use self::pod::{PodOptions, STARTUP};
+pub(crate) use self::pod::{PodOptions, STARTUP, work_directory};
 pub(crate) use self::run::{
     Run, failure_policy, has_bot, has_client, has_scratch_server, is_slim, needs_client,
 };

@@ -9,10 +9,12 @@ use crds::mysql_backup::{MysqlBackupSpec, RestartPolicy};
 use crds::parts::{ImagePullPolicy, PodMetadata};
 use crds::pod::overlay;
 use crds::restore::RestoreSpec;
+use crds::run_spec::WORK_DIR;
 use crds::schedule::parse_go_duration;
 use k8s_openapi::api::core::v1::{
-    Affinity, Container, EnvFromSource, EnvVar, LocalObjectReference, PodSecurityContext, PodSpec,
-    ResourceRequirements, SecurityContext, Toleration, Volume, VolumeMount,
+    Affinity, Container, EmptyDirVolumeSource, EnvFromSource, EnvVar, LocalObjectReference,
+    PodSecurityContext, PodSpec, ResourceRequirements, SecurityContext, Toleration, Volume,
+    VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
@@ -26,6 +28,27 @@ const GRACE: i64 = 60;
 pub(super) const NOTICE_SECONDS: i64 = 120;
 /// Seconds to SIGKILL of its pod.
 const NOTICE_GRACE: i64 = 30;
+
+/// Name of the work directory's volume.
+const WORK: &str = "gobackup-work";
+
+/// The work directory, for copies of what an archive holds: its volume, which may have so many bytes, and where it is mounted.
+pub(crate) fn work_directory(limit: Option<String>) -> (Volume, VolumeMount) {
+    let volume = Volume {
+        name: WORK.to_owned(),
+        empty_dir: Some(EmptyDirVolumeSource {
+            medium: None,
+            size_limit: limit.map(Quantity),
+        }),
+        ..Volume::default()
+    };
+    let mount = VolumeMount {
+        name: WORK.to_owned(),
+        mount_path: WORK_DIR.to_owned(),
+        ..VolumeMount::default()
+    };
+    (volume, mount)
+}
 
 /// What an object says of the pods it is given, whatever its kind.
 #[derive(Clone, Debug, Default)]

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::archive::Archived;
 use super::observe::Backup;
 use crate::engine::Object;
-use crate::job::{Pairs, Parts, PodOptions, failure_policy};
+use crate::job::{Pairs, Parts, PodOptions, failure_policy, work_directory};
 
 /// Where the artefact is.
 pub(super) enum Stored<'a> {
@@ -61,8 +61,14 @@ pub(super) fn build(
     mounts.scratch();
     let mut inline = Pairs::new();
     let told = match store {
-        Stored::Archive(_, files) => {
+        Stored::Archive(archived, files) => {
             mounts.extend(files.volumes.clone(), files.mounts.clone());
+            if spec.to.sessions.is_some_and(|n| n > 1) {
+                // Several sessions read a file, not a stream.
+                let limit = archived.options().workdir_size_limit;
+                let (volume, mount) = work_directory(limit);
+                mounts.extend(vec![volume], vec![mount]);
+            }
             inline.extend(files.annotations.clone());
             crds::pod::env(&BackupRunSpec {
                 run,

@@ -600,6 +600,23 @@ fn the_job_of_an_archive_reads_one_storage_and_needs_no_database() {
         panic!("{:?}", plan.steps)
     };
     insta::assert_snapshot!("of_archive", serde_yaml::to_string(job).unwrap());
+    // Several sessions read a copy, which has a place and a limit.
+    let several = seen_archive(|s| {
+        s.spec.as_mut().unwrap().to.sessions = Some(3);
+        let job = &mut s.archived.as_mut().unwrap().body.spec.as_mut().unwrap().job;
+        job.as_mut().unwrap().workdir_size_limit = Some("7Gi".into());
+    });
+    let work = super::plan::plan(&several, now());
+    let [Step::Create(several)] = &work.steps[..] else {
+        panic!("{:?}", work.steps)
+    };
+    let text = serde_json::to_string(several).unwrap();
+    for words in [
+        r#"{"emptyDir":{"sizeLimit":"7Gi"},"name":"gobackup-work"}"#,
+        r#"{"mountPath":"/work","name":"gobackup-work"}"#,
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
     let every = seen_archive(|s| s.spec.as_mut().unwrap().from.storage = None);
     let plan = super::plan::plan(&every, now());
     let text = serde_json::to_string(

@@ -2,6 +2,7 @@
 
 use crds::report::Reason;
 use std::io::{self, Read};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use sha2::{Digest, Sha256};
@@ -114,6 +115,8 @@ pub(crate) struct Job<'a> {
     /// TCP port of the server to restore into, where one is given: each type has its own default.
     pub(crate) port: Option<u16>,
     pub(crate) archive: &'a dyn Dumps,
+    /// A directory for a copy of a dump; it need not be there.
+    pub(crate) work: &'a Path,
     pub(crate) dumps: &'a [StoredDump],
     pub(crate) options: &'a Restore,
 }

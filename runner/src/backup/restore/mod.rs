@@ -64,6 +64,7 @@ pub(crate) fn run(context: &Context, backup: &BackupSettings) -> Result<(), Fail
         context,
         port: backup.target_port,
         archive: &archive,
+        work: &backup.workdir,
         dumps,
         options: &options,
     };

@@ -12,7 +12,7 @@ use crate::database::postgresql::plain_dump::PlainDump;
 use crate::database::postgresql::plain_dump::syntax::is_text;
 
 /// So much of a dump of PostgreSQL tells its format.
-const HEAD: usize = 512;
+pub(crate) const HEAD: usize = 512;
 
 /// Versions of the archive's head that are known, as major and minor.
 const OLDEST: (u8, u8) = (1, 12);

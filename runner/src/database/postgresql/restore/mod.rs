@@ -1,27 +1,28 @@
-//! Plain dumps of PostgreSQL by psql, each in one transaction that is closed only when all of the
-//! dump went through with the SHA-256 of its record: a restore that fails changes nothing.
+//! Dumps of PostgreSQL by psql, each in one transaction that is closed only when all of the dump went through with the SHA-256
+//! of its record: a restore that fails changes nothing. Of the custom format several tables are loaded at once where that is
+//! asked for, into a database that is made for it and dropped again if it fails.
 
 use crds::report::{Reason, exit};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crds::parts::TlsMode;
 use secrecy::ExposeSecret;
-use sha2::{Digest, Sha256};
 
 use crate::database::postgresql::dump::{directory_of, environment, passfile, quoted};
 use crate::database::postgresql::plain_dump::PlainDump;
-use crate::database::restore::{Job, StoredDump, damaged};
+use crate::database::restore::{Hashed, Job, StoredDump};
 use crate::failure::Failure;
 use crate::memory::PrivateFile;
 use crate::process::Ended;
 use crate::process::Program;
 use crate::report::Ticker;
 use crate::settings::Source;
-use crate::stream::checksum::hex;
 
+mod converted;
 mod script;
+
+use converted::{Form, Spooled};
 
 /// Port where none is given.
 const PORT: u16 = 5432;
@@ -78,13 +79,22 @@ pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
         .iter()
         .map(|dump| script::Script::new(&dump.schema, &to(dump)))
         .collect();
+    let mut forms = vec![Form::Text; job.dumps.len()];
     let mut out = vec![];
-    job.check(&mut |i, chunk| {
-        if let (Some(script), Some(sent)) = (scripts.get_mut(i), sent.get_mut(i)) {
+    job.compared(&mut |i, dump, entry| {
+        let (Some(script), Some(sent)) = (scripts.get_mut(i), sent.get_mut(i)) else {
+            return Ok(());
+        };
+        let (form, _) = converted::sql(job, dump, entry, &mut |chunk| {
             script.feed(chunk);
             out.clear();
             sent.feed(chunk, &mut out);
+            true
+        })?;
+        if let Some(found) = forms.get_mut(i) {
+            *found = form;
         }
+        Ok(())
     })?;
     for ((dump, script), sent) in job.dumps.iter().zip(&scripts).zip(&mut sent) {
         out.clear();
@@ -136,22 +146,38 @@ pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
         // Sequences that it does not make keep what they were set to.
         let sets = sent.get(i).is_some_and(script::Script::sets_sequences);
         let alone = sets && scripts.get(i).is_some_and(PlainDump::is_data_alone);
-        server
-            .load(dump, &held, (entry, alone))
-            .map_err(|e| job.failed(i, e))
+        let asked = target.asked_sessions.filter(|n| *n > 1);
+        let loaded = match asked {
+            Some(n) if held.missing && forms.get(i) == Some(&Form::Custom) => {
+                server.load_by_sessions(dump, &held, entry, n)
+            }
+            _ => {
+                if asked.is_some() {
+                    job.context.reporter.warn(&one_session(dump, held.missing));
+                }
+                server.load(dump, &held, (entry, alone))
+            }
+        };
+        loaded.map_err(|e| job.failed(i, e))
     })?;
     job.done(&what);
     Ok(())
 }
 
+/// Why several sessions were asked for in vain.
+fn one_session(dump: &StoredDump, missing: bool) -> String {
+    let why = if missing {
+        "several load the custom format of pg_dump alone (args: -Fc)"
+    } else {
+        "several load into a database that the restore makes, for they can't undo what they did; this one was there"
+    };
+    format!(
+        "{} was restored by one session, in one transaction: {why}",
+        dump.name()
+    )
+}
+
 fn readable(job: &Job<'_>, dump: &StoredDump, script: &PlainDump) -> Result<(), Failure> {
-    if !script.is_text() {
-        return Err(Failure::settings(format!(
-            "{} was dumped in a format of pg_dump's own (its args say so) and is restored by hand, with pg_restore: spec.to.volume (--to-volume) puts {} on a volume, `kubectl backup download` brings the tar that holds it",
-            dump.name(),
-            dump.path
-        )));
-    }
     if script.is_whole() {
         return Ok(());
     }
@@ -203,21 +229,25 @@ impl<'a> Server<'a> {
     }
 
     fn program(&self, database: &str) -> Result<Program, Failure> {
-        let target = self.target;
-        let socket = target.socket.as_deref().map(directory_of);
         let mut program = Program::new(
             self.job.context.settings.program("psql")?,
-            [
-                "--no-psqlrc".to_owned(),
-                "--no-password".to_owned(),
-                "--quiet".to_owned(),
-                "--set=ON_ERROR_STOP=1".to_owned(),
-                format!("--host={}", socket.unwrap_or(&target.host)),
-                format!("--port={}", self.port),
-                format!("--username={}", target.username),
-                format!("--dbname={}", quoted(database)),
-            ],
+            ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"],
         );
+        self.connects(&mut program, database);
+        Ok(program)
+    }
+
+    /// Tells a client of PostgreSQL where it connects to.
+    fn connects(&self, program: &mut Program, database: &str) {
+        let target = self.target;
+        let socket = target.socket.as_deref().map(directory_of);
+        program.args.extend([
+            "--no-password".to_owned(),
+            format!("--host={}", socket.unwrap_or(&target.host)),
+            format!("--port={}", self.port),
+            format!("--username={}", target.username),
+            format!("--dbname={}", quoted(database)),
+        ]);
         program.env = environment(&self.passfile.text());
         let mode = match target.tls {
             TlsMode::Disabled => "disable",
@@ -230,7 +260,6 @@ impl<'a> Server<'a> {
         if let Some(ca) = &target.ca_file {
             program.env.push(("PGSSLROOTCERT".to_owned(), ca.clone()));
         }
-        Ok(program)
     }
 
     fn ask(&self, database: &str, sql: &str) -> Result<(String, Ended), Failure> {
@@ -260,7 +289,7 @@ impl<'a> Server<'a> {
                 ..Held::default()
             });
         }
-        Err(explain(&ended, ""))
+        Err(explain("psql", &ended, ""))
     }
 
     fn create(&self, database: &str) -> Result<(), Failure> {
@@ -274,6 +303,7 @@ impl<'a> Server<'a> {
             return Ok(());
         }
         Err(explain(
+            "psql",
             &ended,
             &format!(", when database {database} was to be made"),
         ))
@@ -327,6 +357,7 @@ impl<'a> Server<'a> {
             ));
             context.check()?;
             return Err(explain(
+                "psql",
                 &ended,
                 &format!(
                     "; all had been sent, so that database {database} is restored as a whole or as it was: look before restoring again"
@@ -351,7 +382,7 @@ impl<'a> Server<'a> {
                 "{replaced}; database {database} is as it was, all of it is one transaction: nothing was changed{sequences}"
             )
         };
-        Err(self.undone(held, database, explain(&ended, &context)))
+        Err(self.undone(held, database, explain("psql", &ended, &context)))
     }
 
     /// What was made for a restore that failed goes.
@@ -377,45 +408,64 @@ impl<'a> Server<'a> {
         }
     }
 
+    /// Loads a dump of the custom format, several tables at once, into a database that is made for it.
+    fn load_by_sessions(
+        &self,
+        dump: &StoredDump,
+        held: &Held,
+        entry: &mut dyn Read,
+        sessions: usize,
+    ) -> Result<(), Failure> {
+        let (context, database) = (self.job.context, self.database(dump));
+        let spooled = Spooled::new(self.job, dump, entry)?;
+        self.create(database)?;
+        context.reporter.leaves(&format!(
+            "database {database} was made and holds a part of the dump: drop it before restoring again"
+        ));
+        let args = vec!["--exit-on-error".to_owned(), format!("--jobs={sessions}")];
+        let mut program = converted::program(self.job, args)?;
+        self.connects(&mut program, database);
+        program.args.push(spooled.path.display().to_string());
+        let _ticker = Ticker::start(Arc::clone(&context.reporter), || {});
+        let (_, ended) = program.run(context, "")?;
+        if ended.good() {
+            context
+                .reporter
+                .leaves(&format!("database {database} is restored"));
+            return Ok(());
+        }
+        context.check()?;
+        Err(self.undone(held, database, explain("pg_restore", &ended, "")))
+    }
+
     /// Sends it all; true if all was taken. A client that stops reading tells why itself.
     fn send(
         &self,
         dump: &StoredDump,
         entry: &mut dyn Read,
-        input: &mut impl Write,
+        input: &mut (impl Write + Send),
     ) -> Result<bool, Failure> {
-        let context = self.job.context;
         let mut out = BEGUN.as_bytes().to_vec();
         if self.job.options.overwrite {
             out.extend_from_slice(EMPTY.replace("@OWN@", OWN).as_bytes());
         }
+        if input.write_all(&out).is_err() {
+            return Ok(false);
+        }
         let mut script = script::Script::new(&dump.schema, self.database(dump));
-        let (mut hash, mut bytes) = (Sha256::new(), 0u64);
-        let mut buffer = vec![0; 256 * 1024];
-        loop {
-            if input.write_all(&out).is_err() {
-                return Ok(false);
-            }
+        let mut hashed = Hashed::new(self.job.context, entry);
+        let (_, taken) = converted::sql(self.job, dump, &mut hashed, &mut |chunk| {
             out.clear();
-            let n = match entry.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(n) => n,
-                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                Err(e) => return Err(damaged(self.job.key(), e)),
-            };
-            context.check()?;
-            hash.update(&buffer[..n]);
-            bytes += n as u64;
-            let raw = &context.reporter.counters.raw;
-            raw.store(bytes, Ordering::Relaxed);
-            script.feed(&buffer[..n], &mut out);
+            script.feed(chunk, &mut out);
+            input.write_all(&out).is_ok()
+        })?;
+        if !taken {
+            return Ok(false);
         }
-        if hex(&hash.finalize()) != dump.sha256 {
-            return Err(Failure::new(
-                Reason::RestoreIncomplete,
-                "what was read is not the dump that was checked before; nothing was changed",
-            ));
+        if !hashed.is(dump) {
+            return Err(converted::not_what_was_checked());
         }
+        out.clear();
         script.finish(&mut out);
         out.extend_from_slice(SAME.as_bytes());
         Ok(input.write_all(&out).is_ok())
@@ -451,8 +501,8 @@ fn held(text: &str) -> Option<Held> {
     })
 }
 
-/// The failure of a psql that ended badly, by what it said.
-fn explain(ended: &Ended, context: &str) -> Failure {
+/// The failure of a client that ended badly, by what it said.
+fn explain(client: &str, ended: &Ended, context: &str) -> Failure {
     let said = ended.messages.join(" / ");
     let lower = said.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|w| lower.contains(w));
@@ -479,7 +529,7 @@ fn explain(ended: &Ended, context: &str) -> Failure {
     } else if lower.contains("role \"") && lower.contains("does not exist") {
         (
             Reason::RoleMissing,
-            "make the role on the target first, or dump with args --no-owner --no-privileges",
+            "make the role on the target first, or dump as SQL (no --format in args) with args --no-owner --no-privileges",
         )
     } else if says(&["permission denied", "must be owner", "must be member"]) {
         (
@@ -508,7 +558,7 @@ fn explain(ended: &Ended, context: &str) -> Failure {
         exit::SOURCE,
         reason,
         format!(
-            "psql ended with {}: {said}: {remedy}{context}",
+            "{client} ended with {}: {said}: {remedy}{context}",
             ended.status_text()
         ),
     )
