@@ -50,11 +50,22 @@ pub(crate) enum Class {
     Bytes,
     /// Text whose bytes in the column are those in the dump.
     Utf8,
+    /// Text of `latin1`, which is converted here.
+    Latin1,
+    /// Text of another character set in which ASCII is what it is in the dump.
+    Ascii,
     /// Text that the server has to convert, or to take for what it is.
     Text,
     /// What INSERT alone writes for sure.
     Other,
 }
+
+/// Character sets in which ASCII stands for itself, as bytes of their own.
+const ASCII: [&str; 24] = [
+    "latin2", "latin5", "latin7", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852",
+    "cp866", "koi8r", "koi8u", "greek", "hebrew", "tis620", "macce", "macroman", "euckr", "ujis",
+    "eucjpms", "gb2312", "gbk", "gb18030", "big5",
+];
 
 /// What a table says whose rows have a history.
 const VERSIONED: &[u8] = b"WITH SYSTEM VERSIONING";
@@ -350,6 +361,8 @@ fn column(item: &[u8], charset: Option<&str>) -> Option<Item> {
         "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "set" => {
             match set.as_deref() {
                 Some("utf8mb4" | "utf8mb3" | "utf8" | "ascii") => Class::Utf8,
+                Some("latin1") => Class::Latin1,
+                Some(set) if ASCII.contains(&set) => Class::Ascii,
                 _ => Class::Text,
             }
         }
@@ -425,7 +438,7 @@ mod tests {
             classes,
             [
                 Class::Number,
-                Class::Text,
+                Class::Latin1,
                 Class::Utf8,
                 Class::Plain,
                 Class::Utf8,

@@ -13,7 +13,7 @@ use crate::definition::{self, Definition};
 use crate::error::Error;
 use crate::journal::{Journal, Kept, Noted};
 use crate::queue::{Job, Queue};
-use crate::rows::set_of;
+use crate::rows::sets_of;
 use crate::session::{Open, Session, Warning};
 use crate::source::{self, Source};
 use crate::statements::Statements;
@@ -55,7 +55,7 @@ pub struct Load<'a> {
     pub phase: &'a dyn Fn(Phase),
     /// Told how far it is.
     pub progress: &'a (dyn Fn(&Progress<'_>) + Sync),
-    /// A target that is started again meanwhile, or has no space, is waited for so long.
+    /// A target that is started again meanwhile, has no space, or is used by others, is waited for so long.
     pub patience: Duration,
     /// Told what is waited for.
     pub waiting: &'a (dyn Fn(&str) + Sync),
@@ -509,11 +509,11 @@ fn definitions(text: &[u8], begins_in: &str, keep: bool) -> Result<Definitions, 
             all.statements.push(Statement::Use(database));
         } else if let Some(definition) = definition::definition(statement, keep) {
             all.statements.push(Statement::Table(all.tables.len()));
-            let set = set_of(&definition.columns);
+            let sets = sets_of(&definition.columns);
             all.tables.push(TablePlan {
                 database: used.clone(),
                 definition,
-                set,
+                sets,
                 transactional: false,
                 bytes: 0,
             });
@@ -563,8 +563,12 @@ pub(crate) fn executed(
 
 /// Runs a statement that is no table; what it is called is its first words.
 pub(crate) fn run(session: &mut Session, statement: &[u8]) -> Result<Vec<Warning>, Error> {
-    executed(session, statement)
-        .map_err(|e| Error::wire(format!("running {} of the dump", words(statement)), e))
+    executed(session, statement).map_err(|e| Error::wire(doing(statement), e))
+}
+
+/// That a statement of the dump is run.
+pub(crate) fn doing(statement: &[u8]) -> String {
+    format!("running {} of the dump", words(statement))
 }
 
 /// What a statement is called: its first words.

@@ -23,7 +23,7 @@ mod work;
 pub use driver::{Begun, Change, Complete, Load, Loaded, LoadedTable, Phase};
 pub use error::Error;
 pub use plain::Plain;
-pub use refusal::{is_full, is_too_large};
+pub use refusal::{is_full, is_held, is_too_large};
 pub use session::{Open, Warning};
 pub use source::{Sequential, Source, text_of_frame};
 pub use survey::{Shape, Survey};

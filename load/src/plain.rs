@@ -16,7 +16,8 @@ use crate::driver::{self, Loaded, Phase};
 use crate::error::Error;
 use crate::kind::{Assigned, Kind, kind};
 use crate::queue::{Job, Queue};
-use crate::rows::set_of;
+use crate::refusal::is_held;
+use crate::rows::sets_of;
 use crate::session::{Open, Session, Warning};
 use crate::split::Splitter;
 use crate::survey::Shape;
@@ -73,7 +74,7 @@ pub struct Plain<'a> {
     pub phase: &'a dyn Fn(Phase),
     /// Told how far it is.
     pub progress: &'a (dyn Fn(&Progress<'_>) + Sync),
-    /// A target that has no space is waited for so long.
+    /// A target that has no space, or is used by others, is waited for so long.
     pub patience: Duration,
     /// Told what is waited for.
     pub waiting: &'a (dyn Fn(&str) + Sync),
@@ -352,9 +353,22 @@ impl InOrder<'_, '_> {
 
     /// Runs a statement in its place.
     fn run(&mut self, table: Option<usize>, statement: &[u8]) -> Result<(), Error> {
-        let warnings = driver::run(&mut self.control, statement)?;
-        self.work.heard(table, warnings);
+        let doing = driver::doing(statement);
+        let warnings = self.granted(&doing, statement);
+        self.work
+            .heard(table, warnings.map_err(|e| Error::wire(doing, e))?);
         Ok(())
+    }
+
+    /// Runs a statement. One that others held off has done nothing, and is run again.
+    fn granted(&mut self, doing: &str, statement: &[u8]) -> Result<Vec<Warning>, wire::Error> {
+        let mut since = None;
+        loop {
+            match driver::executed(&mut self.control, statement) {
+                Err(e) if is_held(&e) && self.work.waits(&mut since, doing, &e) => {}
+                done => return done,
+            }
+        }
     }
 
     fn changed_by(&mut self, statement: &[u8]) {
@@ -385,19 +399,23 @@ impl InOrder<'_, '_> {
             self.settle()?;
             return self.run(None, statement);
         };
-        let set = set_of(&definition.columns).filter(|_| self.utf8);
+        let sets = if self.utf8 {
+            sets_of(&definition.columns)
+        } else {
+            &[]
+        };
         let mut plan = TablePlan {
             database: self.database.clone(),
             definition,
-            set,
+            sets,
             transactional: false,
             bytes: 0,
         };
-        let doing = || format!("making table {}", plan.shown());
-        let made = driver::executed(&mut self.control, &plan.definition.create);
-        let warnings = made.map_err(|e| Error::wire(doing(), e))?;
+        let doing = format!("making table {}", plan.shown());
+        let made = self.granted(&doing, &plan.definition.create);
+        let warnings = made.map_err(|e| Error::wire(&doing, e))?;
         let asked = is_transactional(&mut self.control, &plan);
-        let transactional = asked.map_err(|e| Error::wire(doing(), e))?;
+        let transactional = asked.map_err(|e| Error::wire(&doing, e))?;
         plan.transactional = transactional;
         let definition = &plan.definition;
         let way = if !definition.understood || definition.versioned {

@@ -28,6 +28,12 @@ pub(crate) fn is_locked(e: &Error) -> bool {
     e.number().is_some_and(|n| LOCKED.contains(&n))
 }
 
+/// Another session uses a table that was to be made, changed or dropped, or a row of it, and did not let it go in time.
+#[must_use]
+pub fn is_held(e: &Error) -> bool {
+    e.number() == Some(LOCKED[0])
+}
+
 /// The connection is gone, and may be opened again.
 pub(crate) fn is_lost(e: &Error) -> bool {
     let ending = e.number().is_some_and(|n| ENDING.contains(&n));

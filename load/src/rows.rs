@@ -28,15 +28,16 @@ impl Set {
     }
 }
 
-/// How the rows of a table are sent; `None` if INSERT alone writes them for sure.
+/// How the rows of a table can be sent, what costs the server least first; none if INSERT alone writes them for sure.
 #[must_use]
-pub(crate) fn set_of(columns: &[Column]) -> Option<Set> {
+pub(crate) fn sets_of(columns: &[Column]) -> &'static [Set] {
     let any = |class| columns.iter().any(|c| c.class == class);
     match (any(Class::Bytes), any(Class::Text)) {
-        _ if any(Class::Other) || columns.is_empty() => None,
-        (false, _) => Some(Set::Utf8),
-        (true, false) => Some(Set::Binary),
-        (true, true) => None,
+        _ if any(Class::Other) || columns.is_empty() => &[],
+        (false, false) => &[Set::Binary, Set::Utf8],
+        (true, false) => &[Set::Binary],
+        (false, true) => &[Set::Utf8],
+        (true, true) => &[],
     }
 }
 
@@ -367,7 +368,9 @@ impl Reader<'_> {
     /// Text after its quote; gives what follows it.
     fn text<'b>(&self, mut rest: &'b [u8], class: Class, out: &mut Vec<u8>) -> Option<&'b [u8]> {
         match (class, self.set) {
-            (Class::Plain | Class::Utf8, _) | (Class::Text, Set::Utf8) => {}
+            (Class::Plain | Class::Utf8, _) => {}
+            (Class::Text | Class::Latin1 | Class::Ascii, Set::Utf8) => {}
+            (Class::Latin1 | Class::Ascii, Set::Binary) => {}
             // As the dump's session has them.
             (Class::Bytes, Set::Binary) => {}
             // Nothing.
@@ -377,7 +380,12 @@ impl Reader<'_> {
         loop {
             let at = memchr::memchr3(b'\'', b'\\', b'\t', rest)?;
             let (before, found) = rest.split_at(at);
-            out.extend_from_slice(before);
+            match (class, self.set) {
+                (Class::Latin1 | Class::Ascii, Set::Binary) if !before.is_ascii() => {
+                    latin1(before, out).filter(|()| class == Class::Latin1)?;
+                }
+                _ => out.extend_from_slice(before),
+            }
             match found {
                 [b'\'', after @ ..] => return (after.first() != Some(&b'\'')).then_some(after),
                 [b'\t', after @ ..] => {
@@ -419,6 +427,26 @@ impl Reader<'_> {
         }
         rest.get(at..).filter(|_| at > 0)
     }
+}
+
+/// Characters of the bytes 0x80 to 0x9F, as both servers map them: cp1252, and where that has none the control of the same number.
+const HIGH: [char; 32] = [
+    '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}',
+    '\u{2c6}', '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\u{8d}', '\u{17d}', '\u{8f}',
+    '\u{90}', '\u{2018}', '\u{2019}', '\u{201c}', '\u{201d}', '\u{2022}', '\u{2013}', '\u{2014}',
+    '\u{2dc}', '\u{2122}', '\u{161}', '\u{203a}', '\u{153}', '\u{9d}', '\u{17e}', '\u{178}',
+];
+
+/// UTF-8 as the bytes of a server's `latin1`. `None` where it has no such character.
+fn latin1(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    for c in std::str::from_utf8(text).ok()?.chars() {
+        let byte = match u32::from(c) {
+            low @ (0..=0x7f | 0xa0..=0xff) => u8::try_from(low).ok()?,
+            _ => u8::try_from(HIGH.iter().position(|h| *h == c)?).ok()? + 0x80,
+        };
+        out.push(byte);
+    }
+    Some(())
 }
 
 /// The value of a digit of sixteen.
@@ -588,12 +616,53 @@ mod tests {
     #[test]
     fn a_table_is_sent_in_the_set_that_keeps_all_its_columns() {
         use Class::{Bytes, Number, Other, Plain, Text, Utf8};
-        let set = |classes: &[Class]| set_of(&columns(classes));
-        assert_eq!(set(&[Number, Plain, Utf8, Text]), Some(Set::Utf8));
-        assert_eq!(set(&[Number, Plain, Utf8, Bytes]), Some(Set::Binary));
-        assert_eq!(set(&[Text, Bytes]), None);
-        assert_eq!(set(&[Number, Other]), None);
-        assert_eq!(set(&[]), None);
+        let sets = |classes: &[Class]| sets_of(&columns(classes));
+        assert_eq!(sets(&[Number, Plain, Utf8, Text]), [Set::Utf8]);
+        assert_eq!(
+            sets(&[Number, Class::Latin1, Class::Ascii]),
+            [Set::Binary, Set::Utf8]
+        );
+        assert_eq!(
+            sets(&[Plain, Utf8, Bytes, Class::Latin1, Class::Ascii]),
+            [Set::Binary]
+        );
+        assert_eq!(sets(&[Text, Bytes]), []);
+        assert_eq!(sets(&[Number, Other]), []);
+        assert_eq!(sets(&[]), []);
+    }
+
+    // MariaDB 10.11 and MySQL 9.7: SELECT HEX(CONVERT(CONVERT(0x80…9f USING latin1) USING utf8mb4)).
+    const HIGH_IN_UTF8: &str = "E282ACC281E2809AC692E2809EE280A6E280A0E280A1CB86E280B0C5A0E280B9C592C28DC5BDC28FC290E28098E28099E2809CE2809DE280A2E28093E28094CB9CE284A2C5A1E280BAC593C29DC5BEC5B8";
+
+    #[test]
+    fn latin1_is_what_servers_mean_by_it() {
+        let bytes = HIGH_IN_UTF8.as_bytes().chunks(2);
+        let mut text: Vec<u8> = bytes
+            .map(|two| digit(two[0]).unwrap() << 4 | digit(two[1]).unwrap())
+            .collect();
+        text.extend(('\u{a0}'..='\u{ff}').collect::<String>().into_bytes());
+        let mut out = vec![];
+        latin1(&text, &mut out).unwrap();
+        assert_eq!(out, (0x80..=0xff).collect::<Vec<u8>>());
+        for none in ["\u{80}", "\u{100}", "日"] {
+            assert_eq!(latin1(none.as_bytes(), &mut vec![]), None, "{none}");
+        }
+        assert_eq!(latin1(b"\xe9", &mut vec![]), None);
+    }
+
+    #[test]
+    fn text_of_other_sets_is_sent_as_bytes_where_it_is_sure_what_they_are() {
+        use Class::{Ascii, Bytes, Latin1};
+        let text = "INSERT INTO `t` VALUES\n('caf\u{e9}\\n\u{20ac}','x',0xe9);\n";
+        let (_, _, sent) = turned(text, &[Latin1, Ascii, Bytes], Set::Binary).unwrap();
+        assert_eq!(sent, b"caf\xe9\\n\x80\tx\t\xe9\n");
+        let other = "INSERT INTO `t` VALUES\n('x','\u{e9}',0xe9);\n";
+        assert_eq!(turned(other, &[Latin1, Ascii, Bytes], Set::Binary), None);
+        let other = "INSERT INTO `t` VALUES\n('\u{100}','x',0xe9);\n";
+        assert_eq!(turned(other, &[Latin1, Ascii, Bytes], Set::Binary), None);
+        let other = "INSERT INTO `t` VALUES\n('\u{100}','\u{e9}');\n";
+        let (_, _, sent) = turned(other, &[Latin1, Ascii], Set::Utf8).unwrap();
+        assert_eq!(sent, "\u{100}\t\u{e9}\n".as_bytes());
     }
 
     proptest::proptest! {

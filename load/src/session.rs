@@ -57,6 +57,9 @@ impl Session {
         }
         // Others of this load hold a table for as long as the server takes for a frame of it.
         connection.execute("SET SESSION innodb_lock_wait_timeout = 3600")?;
+        // Sessions that use a table hold off who replaces it, and he all who come after him. The server says so in time, so that
+        // these get through, and whoever asked decides how often he asks.
+        connection.execute("SET SESSION lock_wait_timeout = 5")?;
         // All that a server can list. MySQL lets not everybody say so, and its own limit does.
         match connection.execute("SET SESSION max_error_count = 65535") {
             Err(e) if e.number() == Some(NOT_ALLOWED) => {}

@@ -13,7 +13,7 @@ use crate::definition::Definition;
 use crate::error::Error;
 use crate::journal::{Journal, Noted, Part};
 use crate::queue::{Job, Queue};
-use crate::refusal::{is_full, is_locked, is_lost, is_too_large};
+use crate::refusal::{is_full, is_held, is_locked, is_lost, is_too_large};
 use crate::rows::{self, Set};
 use crate::session::{self, Open, Session, Warning};
 use crate::source;
@@ -46,8 +46,8 @@ pub(crate) struct TablePlan {
     /// Its database in the target.
     pub(crate) database: String,
     pub(crate) definition: Definition,
-    /// How its rows are sent; `None` as INSERT.
-    pub(crate) set: Option<Set>,
+    /// How its rows can be sent, the best way first; else as INSERT.
+    pub(crate) sets: &'static [Set],
     /// The target takes back what was not committed.
     pub(crate) transactional: bool,
     /// Bytes of its text.
@@ -119,7 +119,7 @@ pub(crate) struct Work<'a> {
     /// Bytes of text that are in the target, and rows.
     pub(crate) raw: AtomicU64,
     pub(crate) rows: AtomicU64,
-    /// A target that went away or is full is waited for so long.
+    /// A target that went away, is full, or is used by others, is waited for so long.
     pub(crate) patience: Duration,
     /// Told what is waited for.
     pub(crate) waiting: &'a (dyn Fn(&str) + Sync),
@@ -252,10 +252,16 @@ impl Work<'_> {
         }
     }
 
-    /// Waits a moment for space in a target that is full; false when it was waited for long enough. `since` is when that began.
-    fn waits(&self, since: &mut Option<Instant>, doing: &str, full: &wire::Error) -> bool {
+    /// Waits a moment for space in a target that is full, or for others to let a table go; false when it was waited for long
+    /// enough. `since` is when that began.
+    pub(crate) fn waits(
+        &self,
+        since: &mut Option<Instant>,
+        doing: &str,
+        refused: &wire::Error,
+    ) -> bool {
         let began = since.unwrap_or_else(|| {
-            (self.waiting)(&format!("{doing}: {full}"));
+            (self.waiting)(&format!("{doing}: {refused}"));
             Instant::now()
         });
         *since = Some(began);
@@ -266,20 +272,22 @@ impl Work<'_> {
         true
     }
 
-    /// Runs what may be run again until it is done: on a new session where one was lost, and once more while the target is full.
+    /// Runs what may be run again until it is done: on a new session where one was lost, and once more while the target is full
+    /// or others hold what is changed.
     pub(crate) fn patiently<T>(
         &self,
         session: &mut Session,
         open: Open<'_>,
         mut run: impl FnMut(&mut Session) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let (mut tries, mut full) = (0, None);
+        let (mut tries, mut since) = (0, None);
         loop {
             let (doing, cause) = match run(session) {
                 Err(Error::Wire { doing, cause }) => (doing, cause),
                 done => return done,
             };
-            if is_full(&cause) && self.waits(&mut full, &doing, &cause) {
+            let passes = is_full(&cause) || is_held(&cause);
+            if passes && self.waits(&mut since, &doing, &cause) {
                 continue;
             }
             tries += 1;
@@ -519,10 +527,13 @@ impl Work<'_> {
         text: &[u8],
         lines: &mut Vec<u8>,
     ) -> Result<Option<Sum>, wire::Error> {
-        let Some(set) = table.set.filter(|_| self.local.load(Ordering::Relaxed)) else {
+        if !self.local.load(Ordering::Relaxed) {
             return Ok(None);
-        };
-        let Some(rows) = rows::rows(text, &table.definition.columns, set, lines) else {
+        }
+        let columns = &table.definition.columns;
+        let mut ways = table.sets.iter();
+        let way = ways.find_map(|set| Some((set, rows::rows(text, columns, *set, lines)?)));
+        let Some((set, rows)) = way else {
             return Ok(None);
         };
         let statement = format!(

@@ -428,6 +428,87 @@ fn transactions_are_no_larger_than_the_target_allows() {
     runner.run().assert_failed(3, "ServerRefused", &words);
 }
 
+/// The one number of an answer.
+fn number(of: &mut wire::Connection, sql: &str) -> Result<u64, wire::Error> {
+    let mut rows = of.query(sql)?;
+    let mut all = vec![];
+    while let Some(mut row) = rows.read()? {
+        all.push(String::from_utf8(row.value()?.unwrap().to_vec()).unwrap());
+    }
+    assert_eq!(all.len(), 1, "{sql}");
+    Ok(all[0].parse().unwrap())
+}
+
+/// A database in use is replaced under those who use it. A transaction that has read a table holds the restore off; who comes
+/// later finds the table as it was, none, or rows that come; a transaction that began before is refused.
+#[test]
+fn what_other_sessions_see_of_a_restore_in_place() {
+    const CUSTOMERS: &str = "select count(*) from shop.customers";
+    let wanted = everything(transactional());
+    let target = target_with(&[]);
+    let runner = restorer_of(transactional(), &target, "restore-1", json!({}));
+    runner.run().assert_good();
+    target.sql("insert into shop.customers values (999999, 'later', null)");
+    let before = everything(&target);
+    let open = || wire::Connection::open(&common::native::settings(&target)).unwrap();
+    let (mut reads, mut began, mut comes) = (open(), open(), open());
+    reads.execute("start transaction").unwrap();
+    assert_eq!(number(&mut reads, CUSTOMERS).unwrap(), 20001);
+    let waits = "select count(*) from information_schema.processlist where user='full' and info like 'DROP TABLE%' and state like 'Waiting for%lock'";
+    let held = |runner: &Runner| {
+        let (started, mut child) = (Instant::now(), runner.start());
+        while target.sql(waits).trim() == "0" {
+            assert!(
+                started.elapsed() < Duration::from_secs(120),
+                "it does not wait"
+            );
+            assert!(child.try_wait().unwrap().is_none(), "it ended before");
+        }
+        (started, child)
+    };
+    let in_place = json!({"overwrite": true});
+    // For longer than it waits.
+    let runner = again(runner, &target, "restore-2", in_place.clone()).set("IDLE_TIMEOUT", "6s");
+    let (started, child) = held(&runner);
+    let words = [
+        "other sessions use",
+        "SHOW FULL PROCESSLIST",
+        "restore again with overwrite",
+        "1205",
+    ];
+    runner
+        .finish(child, started)
+        .assert_failed(3, "LockWait", &words);
+    assert_eq!(number(&mut reads, CUSTOMERS).unwrap(), 20001);
+    target.sql("drop table shop._backup_restore");
+    assert_eq!(everything(&target), before);
+    // For as long as the transaction goes on.
+    began
+        .execute("start transaction with consistent snapshot")
+        .unwrap();
+    let runner = again(runner, &target, "restore-3", in_place).unset("IDLE_TIMEOUT");
+    let (started, mut child) = held(&runner);
+    assert_eq!(number(&mut reads, CUSTOMERS).unwrap(), 20001);
+    reads.execute("commit").unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    while child.try_wait().unwrap().is_none() {
+        seen.insert(match number(&mut comes, CUSTOMERS) {
+            Ok(20001) => "as it was",
+            Ok(0..=20000) => "rows that come",
+            Err(e) if e.number() == Some(1146) => "none",
+            other => panic!("{other:?}"),
+        });
+    }
+    let finished = runner.finish(child, started);
+    finished.assert_good();
+    assert!(seen.contains("rows that come"), "{seen:?}");
+    assert_eq!(
+        number(&mut began, CUSTOMERS).unwrap_err().number(),
+        Some(1412)
+    );
+    assert_eq!(everything(&target), wanted);
+}
+
 /// Another program writes while rows come: counts stay what they are, and only reading back tells.
 #[test]
 fn a_row_that_another_changes_meanwhile_is_found_by_reading_it_back() {

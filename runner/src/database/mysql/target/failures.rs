@@ -82,12 +82,18 @@ fn remedy(number: Option<u32>, user: &str) -> Option<(Reason, String)> {
     })
 }
 
-/// What a refusal of the server means where it lacks something to hold the dump.
+/// What a refusal of the server means that passes once somebody makes room for the dump.
 fn lacking(cause: &wire::Error) -> Option<(Reason, &'static str)> {
     if load::is_full(cause) {
         return Some((
             Reason::NoSpace,
             "the server has no space left for what is restored: give the volume of its data (or of its tmpdir) more space, or a table that has a limit a larger one",
+        ));
+    }
+    if load::is_held(cause) {
+        return Some((
+            Reason::LockWait,
+            "other sessions use what is replaced, or hold a transaction that did: SHOW FULL PROCESSLIST shows them. Stop what uses the database, or KILL them, and restore again with overwrite",
         ));
     }
     load::is_too_large(cause).then_some((
