@@ -17,7 +17,7 @@ const PIECE: usize = 256 * 1024;
 
 /// What a dump is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Format {
     /// SQL.
     Text,
     /// pg_dump's custom format, of which pg_restore loads several tables at once.
@@ -26,7 +26,7 @@ pub(super) enum Form {
     Tar,
 }
 
-impl Form {
+impl Format {
     fn of(head: &[u8]) -> Self {
         if head.starts_with(b"PGDMP") {
             Self::Custom
@@ -38,10 +38,8 @@ impl Form {
     }
 }
 
-/// Takes a piece of SQL; false where no more is wanted.
-pub(super) type Sink<'a> = &'a mut (dyn FnMut(&[u8]) -> bool + Send);
-
-/// Passes a dump on as SQL, and reads it to its end; gives its form, and whether all was taken.
+/// Passes a dump on as SQL, and reads it to its end; gives its format, and whether all was taken. `sink` takes a piece, and
+/// says whether more is wanted.
 ///
 /// # Errors
 /// It can't be read, or pg_restore does not understand it.
@@ -49,19 +47,19 @@ pub(super) fn sql(
     job: &Job<'_>,
     dump: &StoredDump,
     entry: &mut dyn Read,
-    sink: Sink<'_>,
-) -> Result<(Form, bool), Failure> {
+    sink: &mut (dyn FnMut(&[u8]) -> bool + Send),
+) -> Result<(Format, bool), Failure> {
     let mut head = Vec::with_capacity(HEAD);
     (&mut *entry)
         .take(HEAD as u64)
         .read_to_end(&mut head)
         .map_err(|e| damaged(job.key(), e))?;
-    let form = Form::of(&head);
+    let format = Format::of(&head);
     let mut all = head.as_slice().chain(entry);
-    if form == Form::Text {
+    if format == Format::Text {
         let mut taken = true;
         pump(job, &mut all, |piece| taken = taken && sink(piece))?;
-        return Ok((form, taken));
+        return Ok((format, taken));
     }
     let args = vec!["--file=-".to_owned()];
     let mut running = program(job, args)?.start(job.context, true)?;
@@ -87,8 +85,8 @@ pub(super) fn sql(
     fed?;
     let ended = running.wait()?;
     match taken {
-        Ok(Ok(false)) => Ok((form, false)),
-        Ok(Ok(true)) if ended.good() => Ok((form, true)),
+        Ok(Ok(false)) => Ok((format, false)),
+        Ok(Ok(true)) if ended.good() => Ok((format, true)),
         Ok(Err(e)) if ended.good() => Err(Failure::new(
             Reason::ClientFailed,
             format!("reading pg_restore failed: {e}"),
@@ -136,7 +134,7 @@ fn pump(job: &Job<'_>, from: &mut dyn Read, mut each: impl FnMut(&[u8])) -> Resu
 }
 
 /// Gives all of it to `sink`, or as much as it takes.
-fn pass(mut from: impl Read, sink: Sink<'_>) -> io::Result<bool> {
+fn pass(mut from: impl Read, sink: &mut (dyn FnMut(&[u8]) -> bool + Send)) -> io::Result<bool> {
     let mut buffer = vec![0; PIECE];
     loop {
         match from.read(&mut buffer) {
@@ -223,8 +221,8 @@ mod tests {
     fn a_form_is_known_by_its_head() {
         let mut tar = vec![b'x'; 512];
         tar[257..262].copy_from_slice(b"ustar");
-        assert_eq!(Form::of(b"PGDMP\x01"), Form::Custom);
-        assert_eq!(Form::of(&tar), Form::Tar);
-        assert_eq!(Form::of(b"--\n-- PostgreSQL"), Form::Text);
+        assert_eq!(Format::of(b"PGDMP\x01"), Format::Custom);
+        assert_eq!(Format::of(&tar), Format::Tar);
+        assert_eq!(Format::of(b"--\n-- PostgreSQL"), Format::Text);
     }
 }

@@ -22,7 +22,7 @@ use crate::settings::Source;
 mod converted;
 mod script;
 
-use converted::{Form, Spooled};
+use converted::{Format, Spooled};
 
 /// Port where none is given.
 const PORT: u16 = 5432;
@@ -79,20 +79,20 @@ pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
         .iter()
         .map(|dump| script::Script::new(&dump.schema, &to(dump)))
         .collect();
-    let mut forms = vec![Form::Text; job.dumps.len()];
+    let mut forms = vec![Format::Text; job.dumps.len()];
     let mut out = vec![];
     job.compared(&mut |i, dump, entry| {
         let (Some(script), Some(sent)) = (scripts.get_mut(i), sent.get_mut(i)) else {
             return Ok(());
         };
-        let (form, _) = converted::sql(job, dump, entry, &mut |chunk| {
+        let (format, _) = converted::sql(job, dump, entry, &mut |chunk| {
             script.feed(chunk);
             out.clear();
             sent.feed(chunk, &mut out);
             true
         })?;
         if let Some(found) = forms.get_mut(i) {
-            *found = form;
+            *found = format;
         }
         Ok(())
     })?;
@@ -148,7 +148,7 @@ pub(crate) fn restore(job: &Job<'_>, target: &Source) -> Result<(), Failure> {
         let alone = sets && scripts.get(i).is_some_and(PlainDump::is_data_alone);
         let asked = target.asked_sessions.filter(|n| *n > 1);
         let loaded = match asked {
-            Some(n) if held.missing && forms.get(i) == Some(&Form::Custom) => {
+            Some(n) if held.missing && forms.get(i) == Some(&Format::Custom) => {
                 server.load_by_sessions(dump, &held, entry, n)
             }
             _ => {
