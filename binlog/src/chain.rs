@@ -263,6 +263,8 @@ pub enum Target {
     Gtid(Gtid),
     /// All up to this transaction, without it.
     BeforeGtid(Gtid),
+    /// All that a later backup holds, and nothing more.
+    Backup(Box<Base>),
     /// All that is stored.
     Latest,
 }
@@ -303,6 +305,9 @@ pub enum Refusal {
     /// No stored segment has the transaction.
     #[error("GTID {0} is not stored")]
     Unknown(Gtid),
+    /// No stored segment reaches to where the later backup was made.
+    #[error("what is stored does not reach to the later backup")]
+    NoEnd,
 }
 
 /// Which segments lead from a backup to a target. `seen` is the moment, by the server's clock, up to which the log was read to
@@ -330,6 +335,20 @@ pub fn replay(
         })
     };
     match target {
+        Target::Backup(later) => {
+            let (other, last, position) =
+                locate(segments, chain, later).map_err(|refusal| match refusal {
+                    Refusal::NoBase => Refusal::NoEnd,
+                    other => other,
+                })?;
+            if (other, last, position) < (at, begins, from) {
+                return Err(Refusal::BeforeBase);
+            }
+            match gap.filter(|_| other > at) {
+                Some(gap) => Err(Refusal::Gap(gap)),
+                None => end(last + 1 - begins, Some(target.clone()), false),
+            }
+        }
         Target::Latest => match gap {
             Some(gap) => Err(Refusal::Gap(gap)),
             None => end(ahead.len(), None, false),
@@ -776,6 +795,51 @@ mod tests {
     }
 
     /// The transactions that a replay gives: what the bytes of its segments hold, which no manifest changes.
+    /// What leads from one backup to a later one ends in the segment that holds the later one's moment.
+    #[test]
+    fn which_segments_lead_from_one_backup_to_the_next() {
+        let all = four();
+        let whole = chain(&all);
+        let to = |from: &Base, to: Base| {
+            replay(&all, &whole, from, &Target::Backup(Box::new(to)), None)
+                .map(|r| (r.segments, r.from))
+        };
+        for (from, until, wanted) in [
+            (base(1, 50, None), base(1, 50, None), Ok((vec![0], 50))),
+            (base(1, 50, None), base(1, 99, None), Ok((vec![0], 50))),
+            // Where one segment ends and the next begins, it is the next.
+            (base(1, 50, None), base(1, 100, None), Ok((vec![0, 1], 50))),
+            (
+                base(1, 150, None),
+                base(2, 200, None),
+                Ok((vec![1, 2, 3], 150)),
+            ),
+            (
+                base(2, 20, None),
+                base(2, 10, None),
+                Err(Refusal::BeforeBase),
+            ),
+            (
+                base(2, 20, None),
+                base(1, 10, None),
+                Err(Refusal::BeforeBase),
+            ),
+            (base(1, 50, None), base(2, 201, None), Err(Refusal::NoEnd)),
+            (base(1, 50, None), base(3, 4, None), Err(Refusal::NoEnd)),
+            (base(1, 500, None), base(2, 4, None), Err(Refusal::NoBase)),
+        ] {
+            assert_eq!(to(&from, until.clone()), wanted, "{from:?} {until:?}");
+        }
+        // Events are missing between both.
+        let some = [all[0].clone(), all[2].clone(), all[3].clone()];
+        let lost = chain(&some);
+        let until = Target::Backup(Box::new(base(2, 50, None)));
+        assert_eq!(
+            replay(&some, &lost, &base(1, 50, None), &until, None),
+            Err(Refusal::Gap(lost.gaps[0]))
+        );
+    }
+
     fn given(all: &[Segment], replay: &Replay) -> Vec<(String, u64)> {
         let mut found = Vec::new();
         for place in &replay.segments {

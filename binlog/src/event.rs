@@ -64,29 +64,69 @@ impl Header {
 }
 
 /// Types of events.
-pub(crate) mod kind {
-    pub(crate) const QUERY: u8 = 2;
-    pub(crate) const STOP: u8 = 3;
-    pub(crate) const ROTATE: u8 = 4;
-    pub(crate) const FORMAT: u8 = 15;
-    pub(crate) const XID: u8 = 16;
-    pub(crate) const ROWS_1: std::ops::RangeInclusive<u8> = 23..=25;
-    pub(crate) const INCIDENT: u8 = 26;
-    pub(crate) const HEARTBEAT: u8 = 27;
-    pub(crate) const ROWS_2: std::ops::RangeInclusive<u8> = 30..=32;
-    pub(crate) const GTID: u8 = 33;
-    pub(crate) const ANONYMOUS_GTID: u8 = 34;
-    pub(crate) const PREVIOUS_GTIDS: u8 = 35;
-    pub(crate) const XA_PREPARE: u8 = 38;
-    pub(crate) const PAYLOAD: u8 = 40;
-    pub(crate) const HEARTBEAT_2: u8 = 41;
-    pub(crate) const TAGGED_GTID: u8 = 42;
-    pub(crate) const MARIADB_CHECKPOINT: u8 = 161;
-    pub(crate) const MARIADB_GTID: u8 = 162;
-    pub(crate) const MARIADB_GTID_LIST: u8 = 163;
-    pub(crate) const MARIADB_ENCRYPTION: u8 = 164;
-    pub(crate) const MARIADB_QUERY: u8 = 165;
-    pub(crate) const MARIADB_ROWS: std::ops::RangeInclusive<u8> = 166..=171;
+pub mod kind {
+    /// A statement.
+    pub const QUERY: u8 = 2;
+    /// The server was shut down.
+    pub const STOP: u8 = 3;
+    /// Another file follows.
+    pub const ROTATE: u8 = 4;
+    /// A value of AUTO_INCREMENT for the statement that follows.
+    pub const INTVAR: u8 = 5;
+    /// A seed for the statement that follows.
+    pub const RAND: u8 = 13;
+    /// A variable for the statement that follows.
+    pub const USER_VAR: u8 = 14;
+    /// The first of a file.
+    pub const FORMAT: u8 = 15;
+    /// The end of a transaction.
+    pub const XID: u8 = 16;
+    /// The table that rows are of.
+    pub const TABLE_MAP: u8 = 19;
+    /// Rows of MariaDB.
+    pub const ROWS_1: std::ops::RangeInclusive<u8> = 23..=25;
+    /// Events are missing.
+    pub const INCIDENT: u8 = 26;
+    /// Nothing happened.
+    pub const HEARTBEAT: u8 = 27;
+    /// The statement that made the rows that follow, of MySQL.
+    pub const ROWS_QUERY: u8 = 29;
+    /// Rows of MySQL.
+    pub const ROWS_2: std::ops::RangeInclusive<u8> = 30..=32;
+    /// A transaction of MySQL begins.
+    pub const GTID: u8 = 33;
+    /// The same without a name.
+    pub const ANONYMOUS_GTID: u8 = 34;
+    /// What earlier files hold, of MySQL.
+    pub const PREVIOUS_GTIDS: u8 = 35;
+    /// What a transaction of a group read and wrote.
+    pub const TRANSACTION_CONTEXT: u8 = 36;
+    /// A group has other members.
+    pub const VIEW_CHANGE: u8 = 37;
+    /// The first half of a transaction in two.
+    pub const XA_PREPARE: u8 = 38;
+    /// Rows of MySQL of which parts of JSON values are given.
+    pub const PARTIAL_ROWS: u8 = 39;
+    /// A transaction, compressed.
+    pub const PAYLOAD: u8 = 40;
+    /// Nothing happened.
+    pub const HEARTBEAT_2: u8 = 41;
+    /// A transaction of MySQL begins, whose GTID has a tag.
+    pub const TAGGED_GTID: u8 = 42;
+    /// The statement that made the rows that follow, of MariaDB.
+    pub const MARIADB_ANNOTATE: u8 = 160;
+    /// Which file a crashed server begins with.
+    pub const MARIADB_CHECKPOINT: u8 = 161;
+    /// A transaction of MariaDB begins.
+    pub const MARIADB_GTID: u8 = 162;
+    /// What earlier files hold, of MariaDB.
+    pub const MARIADB_GTID_LIST: u8 = 163;
+    /// The file is encrypted from here on.
+    pub const MARIADB_ENCRYPTION: u8 = 164;
+    /// A statement, compressed.
+    pub const MARIADB_QUERY: u8 = 165;
+    /// Rows of MariaDB, compressed.
+    pub const MARIADB_ROWS: std::ops::RangeInclusive<u8> = 166..=171;
 }
 
 /// Whose log it is.

@@ -3,7 +3,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::chain::Target;
+use crate::chain::{Base, Target};
 use crate::check::{Check, Ended};
 use crate::event::{HEADER, Header, MAGIC};
 use crate::fault::Break;
@@ -142,6 +142,8 @@ pub struct Reread {
     counts: bool,
     /// What a backup of MySQL holds: the log behind it holds nothing of it.
     held: Option<Gtids>,
+    /// The later backup's position is one of the file of the segment that is being read.
+    ends_here: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -177,6 +179,7 @@ impl Reread {
             ends: Vec::new(),
             counts: false,
             held: None,
+            ends_here: false,
         }
     }
 
@@ -187,6 +190,10 @@ impl Reread {
     pub fn begin<'a>(&mut self, segment: &'a Segment) -> Result<Reading<'a>, Astray> {
         let reading = Reading::new(segment)?;
         self.ends.push(None);
+        self.ends_here = matches!(&self.target, Some(Target::Backup(later))
+            if segment.server.is(&later.server)
+                && segment.file == later.file
+                && segment.created <= later.until);
         if segment.from > 0 {
             self.between(&segment.file, segment.from, Some(&segment.before))?;
         }
@@ -299,17 +306,7 @@ impl Reread {
             }
             if position == *wanted {
                 if let Some(backup) = backup {
-                    // MySQL's server may hold more than its log ever had.
-                    let fits = match backup {
-                        Gtids::Mysql(_) => backup.covers(gtids),
-                        Gtids::Mariadb(_) => gtids.is_at(backup),
-                    };
-                    if !fits {
-                        return Err(Astray::OtherGtids {
-                            log: short(gtids),
-                            backup: short(backup),
-                        });
-                    }
+                    is_of(backup, gtids)?;
                     self.held = Some(backup.clone()).filter(|held| matches!(held, Gtids::Mysql(_)));
                 }
                 self.base = None;
@@ -330,6 +327,32 @@ impl Reread {
         if met && matches!(self.target, Some(Target::Gtid(_))) {
             self.stop(true);
         }
+        self.reached(file, position, gtids)
+    }
+
+    /// Stops where the later backup was made, if that is the target.
+    fn reached(&mut self, file: &str, position: u64, gtids: &Gtids) -> Result<(), Astray> {
+        let Some(Target::Backup(later)) = self.target.as_ref().filter(|_| self.ends_here) else {
+            return Ok(());
+        };
+        let Base {
+            position: wanted,
+            gtids: backup,
+            ..
+        } = later.as_ref();
+        if position < *wanted {
+            return Ok(());
+        }
+        if position > *wanted {
+            return Err(Astray::NoPoint {
+                file: file.to_owned(),
+                position: *wanted,
+            });
+        }
+        if let Some(backup) = backup {
+            is_of(backup, gtids)?;
+        }
+        self.stop(true);
         Ok(())
     }
 
@@ -368,7 +391,7 @@ impl Begun {
             Some(Target::Gtid(gtid) | Target::BeforeGtid(gtid)) => {
                 self.named |= check.begun() == Some(gtid);
             }
-            Some(Target::Latest) | None => {}
+            Some(Target::Backup(_) | Target::Latest) | None => {}
         }
     }
 }
@@ -448,6 +471,22 @@ impl<'a> Reading<'a> {
         }
         Ok(())
     }
+}
+
+/// The log's transactions up to a backup's position are the backup's.
+fn is_of(backup: &Gtids, log: &Gtids) -> Result<(), Astray> {
+    // MySQL's server may hold more than its log ever had.
+    let fits = match backup {
+        Gtids::Mysql(_) => backup.covers(log),
+        Gtids::Mariadb(_) => log.is_at(backup),
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(Astray::OtherGtids {
+        log: short(log),
+        backup: short(backup),
+    })
 }
 
 /// Text of a set for people.

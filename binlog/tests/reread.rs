@@ -10,7 +10,7 @@
 mod common;
 
 use binlog::Segment;
-use binlog::chain::Target;
+use binlog::chain::{Base, Target};
 use binlog::reread::{Astray, Found, Reread};
 use common::*;
 
@@ -100,6 +100,67 @@ fn a_target_is_found_where_the_servers_program_has_it() {
                     assert_eq!(late, Err(Astray::BeforeBase), "{name}");
                 }
             }
+        }
+    }
+}
+
+/// Up to the moment of a later backup, wherever a transaction ends; a position within one, or other GTIDs, is none of its.
+#[test]
+fn what_a_later_backup_holds_ends_where_it_was_made() {
+    for (index, (name, _, text)) in FILES.iter().enumerate() {
+        for bytes in [1, 700, 1 << 20] {
+            let mut all = segments(index, bytes);
+            for (segment, _) in &mut all {
+                segment.server.hostname = "db".into();
+            }
+            let first = *begins(text).iter().next().unwrap();
+            let later = |position: u64, gtids| Base {
+                server: all[0].0.server.clone(),
+                file: "bin.000002".into(),
+                position,
+                gtids,
+                moment: 0,
+                until: u32::MAX,
+            };
+            let to = |base: Base| {
+                // A plan ends with the segment that has it: where one ends and the next begins, it is the next.
+                let in_file = |s: &Segment| s.file == base.file && base.position <= s.to;
+                let within = |s: &Segment| in_file(s) && base.position < s.to;
+                let last = all.iter().position(|(s, _)| within(s));
+                let last = last.or_else(|| all.iter().position(|(s, _)| in_file(s)));
+                let last = last.unwrap();
+                reread(
+                    &all[..=last],
+                    first,
+                    Some(Target::Backup(Box::new(base))),
+                    64,
+                )
+            };
+            for (at, end) in ends(text).into_iter().enumerate() {
+                let found = to(later(end, None)).unwrap().unwrap();
+                assert!(found.met, "{name} {end}");
+                assert_eq!(
+                    (found.end.position, found.transactions),
+                    (end, at as u64 + 1),
+                    "{name}"
+                );
+                let own = Some(found.end.gtids.clone());
+                assert_eq!(to(later(end, own)).unwrap().unwrap(), found);
+                assert!(matches!(
+                    to(later(end - 1, None)),
+                    Err(Astray::NoPoint { position, .. }) if position == end - 1
+                ));
+                let other = Some(all[0].0.before.clone()).filter(|g| !g.is_empty());
+                if other.is_some() {
+                    let astray = to(later(end, other));
+                    assert!(
+                        matches!(astray, Err(Astray::OtherGtids { .. })),
+                        "{name} {astray:?}"
+                    );
+                }
+            }
+            let none = to(later(first, None)).unwrap().unwrap();
+            assert_eq!((none.met, none.transactions), (true, 0));
         }
     }
 }

@@ -342,7 +342,7 @@ pub struct Retention {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verify {
-    /// How to verify. Checksum: read the artefact again and compare checksums. Restore: load it into a temporary server and compare.
+    /// How to verify. Checksum: read the artefact again and compare checksums. Restore: load it into a temporary server and compare. Replay, of a MysqlBackup with spec.binlogs: load the backup before it, replay the stored binary logs up to its moment, and compare; where that can't be, Restore.
     #[serde(default)]
     pub mode: VerifyMode,
     /// Verify every Nth successful run. Unset means every run.
@@ -357,7 +357,7 @@ pub struct Verify {
     pub resources: Option<ResourceRequirements>,
 }
 
-/// How to verify. Checksum: read the artefact again and compare checksums. Restore: load it into a temporary server and compare.
+/// How to verify. Checksum: read the artefact again and compare checksums. Restore: load it into a temporary server and compare. Replay, of a MysqlBackup with spec.binlogs: load the backup before it, replay the stored binary logs up to its moment, and compare; where that can't be, Restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum VerifyMode {
     /// Re-read what is stored.
@@ -365,6 +365,34 @@ pub enum VerifyMode {
     Checksum,
     /// Load it into a scratch server and compare.
     Restore,
+    /// Load the backup before it into a scratch server, replay the binary logs up to it, and compare.
+    Replay,
+}
+
+impl VerifyMode {
+    /// Its name, as specs, requests and status have it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Checksum => "Checksum",
+            Self::Restore => "Restore",
+            Self::Replay => "Replay",
+        }
+    }
+
+    /// The mode of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Checksum, Self::Restore, Self::Replay]
+            .into_iter()
+            .find(|mode| mode.as_str() == name)
+    }
+
+    /// True if it takes a scratch server.
+    #[must_use]
+    pub const fn restores(self) -> bool {
+        matches!(self, Self::Restore | Self::Replay)
+    }
 }
 
 /// Receivers of notifications and the events that each is notified of.

@@ -100,7 +100,7 @@ pub struct Options {
     /// Verify: key of the artefact; the newest one if neither this nor `run` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Verify: Checksum (unset) or Restore.
+    /// Verify: Checksum (unset), Restore or Replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// Backup: wait for the active run instead of being refused under Forbid or Replace.

@@ -102,7 +102,7 @@ pub struct RestoreSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 288))]
     pub definer: Option<String>,
-    /// What the server's binary logs hold behind the dump is replayed, up to this point. Needs spec.binlogs of the MysqlBackup. With from.latest the newest dump that leads there is taken; with another choice, that dump. All of it is proven before the target is written to, and refused with the reason if anything on the way is missing.
+    /// What the server's binary logs hold behind the dump is replayed, up to this point. Needs spec.binlogs of the MysqlBackup. With from.latest the newest dump that leads there is taken; with another choice, that dump. All of it is proven before the target is written to, and refused with the reason if anything on the way is missing. With tables, databases or excludeTables only what the log changes of these is replayed; a statement of which that can't be told is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Replay>,
 

@@ -110,7 +110,7 @@ pub struct TimedPhase {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
-    /// How it was verified: Checksum or Restore.
+    /// How it was verified: Checksum, Restore or Replay.
     pub mode: String,
     /// True if everything compared equal.
     pub passed: bool,

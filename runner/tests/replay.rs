@@ -10,6 +10,10 @@
 )]
 
 mod common;
+#[path = "replay/parts.rs"]
+mod parts;
+#[path = "replay/verification.rs"]
+mod verification;
 
 use std::path::Path;
 

@@ -237,6 +237,8 @@ reasons! {
     RestoreDiffers: VERIFICATION;
     /// Not everything of the dump was loaded. Do not use the target.
     RestoreIncomplete: VERIFICATION;
+    /// The backup before this one and the stored binary logs give something else than this backup holds. Do not trust a restore to a moment between the two: make a new backup, and restore to moments behind it.
+    ReplayDiffers: VERIFICATION;
 
     /// The run took longer than it may. Look for locks and a slow network or volume, or raise the limit.
     Timeout: TIMEOUT;

@@ -21,7 +21,7 @@ use destination::destination;
 pub use mysql_backup::{arguments, mysql_backup, needs, sqlpath};
 pub use notifications::notifications;
 pub use restore::restore;
-pub use verify::verify;
+pub use verify::{Replays, verify};
 pub use warnings::{mysql_backup_warnings, schedule_warning};
 
 /// One mistake: where, what, and what to do.

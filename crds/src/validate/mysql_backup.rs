@@ -8,6 +8,7 @@ use crate::schedule::{Schedule, parse_go_duration};
 use crate::volumes::{self, Ground};
 
 use super::pod::{metadata, pod};
+use super::verify::Replays;
 use super::{Problem, destination, host, notifications, verify};
 
 /// Every mistake of a MysqlBackup's spec that would keep it from running.
@@ -35,7 +36,11 @@ pub fn mysql_backup(spec: &MysqlBackupSpec) -> Vec<Problem> {
         None => {}
     }
     if let Some(verify) = &spec.verify {
-        found.extend(self::verify("spec.verify", verify));
+        let replays = match &spec.binlogs {
+            Some(_) => Replays::Can,
+            None => Replays::WithoutBinlogs,
+        };
+        found.extend(self::verify("spec.verify", verify, replays));
     }
     found.extend(notifications(&spec.notifications));
     if let Some(fault) = spec.compression.as_ref().and_then(Compression::fault) {

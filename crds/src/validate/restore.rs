@@ -196,10 +196,10 @@ fn part(spec: &RestoreSpec, found: &mut Vec<Problem>) {
             ));
         }
     }
-    if spec.replay.is_some() && is_part(spec) {
+    if spec.replay.is_some() && spec.without_foreign_keys {
         found.push(Problem::new(
-            "spec.replay",
-            "goes with a whole dump: what the binary logs hold is of all tables; leave tables, databases and excludeTables out",
+            "spec.withoutForeignKeys",
+            "does not go with replay: what a foreign key deletes or sets is not in the binary log; choose the tables that the keys refer to, too",
         ));
     }
     if spec.accounts && is_part(spec) {

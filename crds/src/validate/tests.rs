@@ -490,6 +490,53 @@ fn u10_keys_levels_and_hosts_are_checked_without_quoting_secrets() {
     );
 }
 
+/// The replay is filtered to what is restored; what foreign keys do is in no log.
+#[test]
+fn a_replay_goes_with_a_part_and_not_without_its_foreign_keys() {
+    let paths = |more: &str| -> Vec<String> {
+        let text = format!(
+            r#"{{"from":{{"name":"a","latest":true}},"to":{{"host":"db","credentialsSecretRef":{{"name":"db"}}}},"replay":{{"latest":true}},{more}}}"#
+        );
+        let found = restore(&serde_json::from_str(&text).unwrap());
+        found.into_iter().map(|p| p.path).collect()
+    };
+    for part in [
+        r#""tables":["shop.orders"]"#,
+        r#""databases":["shop"]"#,
+        r#""excludeTables":["shop.log"]"#,
+    ] {
+        assert_eq!(paths(part), [""; 0], "{part}");
+        let without = format!(r#"{part},"withoutForeignKeys":true"#);
+        assert_eq!(paths(&without), ["spec.withoutForeignKeys"], "{part}");
+    }
+}
+
+/// Where there are no binary logs there is nothing to replay, whatever the kind.
+#[test]
+fn a_verification_by_replay_needs_binary_logs() {
+    let typed = |more: &str| {
+        let text = format!(
+            r#"{{"schedule":"@daily","destination":{{"s3":{{"bucket":"b"}}}},"verify":{{"mode":"Replay"}},{SERVER}{more}}}"#
+        );
+        mysql_backup(&serde_json::from_str(&text).unwrap())
+    };
+    let found = typed("");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].path, "spec.verify.mode");
+    for words in ["spec.binlogs", "--binlogs", "mode Restore"] {
+        assert!(found[0].message.contains(words), "{}", found[0]);
+    }
+    assert_eq!(typed(r#","binlogs":{}"#), vec![]);
+    let replay = serde_json::from_str(r#"{"mode":"Replay"}"#).unwrap();
+    let of_backup = verify("spec.job.verify", &replay, Replays::Never);
+    assert_eq!(of_backup[0].path, "spec.job.verify.mode");
+    assert!(of_backup[0].message.contains("MysqlBackup"));
+    for mode in ["Checksum", "Restore"] {
+        let other = serde_json::from_str(&format!(r#"{{"mode":"{mode}"}}"#)).unwrap();
+        assert_eq!(verify("spec.verify", &other, Replays::Never), vec![]);
+    }
+}
+
 /// Every field that names a place to store on, with every volume that is gone with the pod; the
 /// scratch server of a verification may have any.
 #[test]

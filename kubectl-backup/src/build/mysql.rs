@@ -7,7 +7,7 @@ use crds::mysql_backup::MysqlSource;
 use crds::parts::{
     AgeEncryption, Compression, CompressionType, ConcurrencyPolicy, CredentialsRef, Destination,
     Encryption, Engine, Retention, S3CredentialsRef, S3Destination, SecretKeyRef, Tls, TlsMode,
-    VolumeDestination,
+    Verify, VerifyMode, VolumeDestination,
 };
 use crds::validate::Problem;
 use crds::{MysqlBackup, MysqlBackupSpec};
@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::{EnvVar, LocalObjectReference, PersistentVolumeC
 use super::bad_name;
 use crate::cli::{
     Concurrency, CreateMysql, DestinationFlags, EngineFlag, S3Flags, SourceFlags, StoreFlags,
-    TlsFlag,
+    TlsFlag, VerifyFlags, VerifyModeFlag,
 };
 use crate::error::{Error, Result};
 
@@ -51,6 +51,7 @@ pub(crate) fn mysql(args: &CreateMysql) -> Result<MysqlBackup> {
         binlogs: args.source.binlogs.clone().map(|interval| Binlogs {
             interval: Some(interval),
         }),
+        verify: verify(&args.store.verify),
         ..MysqlBackupSpec::default()
     };
     let name = args.name.as_deref().unwrap_or_default();
@@ -101,6 +102,7 @@ pub(crate) fn flag_of(path: &str) -> &str {
         path if path.starts_with("spec.source.excludeTables") => "--exclude-tables",
         path if path.starts_with("spec.source.databases") => "--databases",
         "spec.binlogs.interval" => "--binlogs",
+        "spec.verify.mode" => "--verify",
         "spec.source.accounts" => "--accounts",
         "spec.source.sessions" => "--sessions",
         path => path,
@@ -153,6 +155,20 @@ fn source(flags: &SourceFlags, client_image: Option<&str>) -> Result<Option<Mysq
         ..MysqlSource::default()
     };
     Ok((source != MysqlSource::default()).then_some(source))
+}
+
+/// `--verify` and `--verify-every`; `None` where neither is given.
+pub(crate) fn verify(flags: &VerifyFlags) -> Option<Verify> {
+    let verify = Verify {
+        mode: match flags.verify {
+            None | Some(VerifyModeFlag::Checksum) => VerifyMode::Checksum,
+            Some(VerifyModeFlag::Restore) => VerifyMode::Restore,
+            Some(VerifyModeFlag::Replay) => VerifyMode::Replay,
+        },
+        every: flags.verify_every,
+        ..Verify::default()
+    };
+    (flags.verify.is_some() || flags.verify_every.is_some()).then_some(verify)
 }
 
 /// `--engine`.

@@ -71,7 +71,7 @@ pub(crate) use schedule::{Calendar, Explain, Next, Preview, Schedule, ScheduleVe
 pub(crate) use set::{PlaceFlags, Set};
 pub(crate) use shared::{
     Change, Concurrency, DestinationFlags, DryRun, EngineFlag, NameFlag, OutcomeFlag, S3Flags,
-    Targets, TlsFlag,
+    Targets, TlsFlag, VerifyFlags, VerifyModeFlag,
 };
 pub(crate) use show::Show;
 pub(crate) use suspend::Suspend;

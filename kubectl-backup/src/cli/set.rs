@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::shared::{
     Change, Concurrency, DestinationFlags, EngineFlags, NameFlag, OutcomeFlag, Targets, TlsFlag,
+    VerifyFlags,
 };
 
 /// `set`.
@@ -72,6 +73,9 @@ pub(crate) struct PlaceFlags {
     /// Volume, bucket or Storage.
     #[command(flatten)]
     pub(crate) destination: DestinationFlags,
+    /// Verification.
+    #[command(flatten)]
+    pub(crate) verify: VerifyFlags,
 }
 
 impl PlaceFlags {
@@ -86,6 +90,8 @@ impl PlaceFlags {
             ("--accounts", self.engine.accounts.is_some()),
             ("--sessions", self.engine.sessions.is_some()),
             ("--binlogs", self.binlogs.is_some()),
+            ("--verify", self.verify.verify.is_some()),
+            ("--verify-every", self.verify.verify_every.is_some()),
             ("--pvc", self.destination.pvc.is_some()),
             ("--s3-bucket", self.destination.s3_bucket.is_some()),
             ("--storage", self.destination.storage.is_some()),

@@ -167,6 +167,29 @@ pub(crate) enum EngineFlag {
     Client,
 }
 
+/// How good runs are verified.
+#[derive(Args, Debug, Default)]
+pub(crate) struct VerifyFlags {
+    /// How good runs are verified: read again, restored into a scratch server, or by replaying the stored binary logs from the backup before
+    #[arg(long, value_enum, ignore_case = true, value_name = "MODE")]
+    pub(crate) verify: Option<VerifyModeFlag>,
+    /// Verify every Nth good run alone
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
+    pub(crate) verify_every: Option<i32>,
+}
+
+/// Modes of verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub(crate) enum VerifyModeFlag {
+    /// Read again.
+    Checksum,
+    /// Restored.
+    Restore,
+    /// Replayed.
+    Replay,
+}
+
 /// Modes of transport security.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]

@@ -64,6 +64,14 @@ fn spec(args: &Set) -> Result<Map<String, Value>> {
         };
         spec.insert("binlogs".to_owned(), binlogs);
     }
+    let flags = &args.places.verify;
+    let verify = mysql::verify(flags).and_then(|verify| serde_json::to_value(verify).ok());
+    if let Some(Value::Object(mut verify)) = verify {
+        if flags.verify.is_none() {
+            verify.remove("mode");
+        }
+        spec.insert("verify".to_owned(), verify.into());
+    }
     if let Some(policy) = args.concurrency_policy {
         let policy = match policy {
             Concurrency::Allow => "Allow",

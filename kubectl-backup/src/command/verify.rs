@@ -1,6 +1,7 @@
 //! `verify`: has a stored artefact read again and compared with its manifest, or restored into a
 //! scratch server, by a Job.
 
+use crds::parts::VerifyMode;
 use crds::request::{Action, Options};
 
 use crate::cli::Verify;
@@ -31,10 +32,15 @@ pub(crate) async fn run(context: &Context, args: &Verify) -> Result<()> {
     }
     let needs = presence::needs_to_read(&cluster, &object, None).await?;
     presence::check(context, &cluster, &object, &needs).await?;
+    let mode = match (args.restore, args.replay) {
+        (_, true) => Some(VerifyMode::Replay),
+        (true, false) => Some(VerifyMode::Restore),
+        (false, false) => None,
+    };
     let options = Options {
         run: run.clone(),
         key: args.key.clone(),
-        mode: args.restore.then(|| "Restore".to_owned()),
+        mode: mode.map(|mode| mode.as_str().to_owned()),
         ..Options::default()
     };
     let id = ask(context, &cluster, &object, Action::Verify, options).await?;

@@ -81,7 +81,7 @@ fn known(page: &mut Page, inputs: &Inputs<'_>, run: &Run) {
             show(&verification.time)
         ));
     } else if let Some(job) = &run.verify_job {
-        verified.push_str(&format!("  a restore check is due: job/{job}"));
+        verified.push_str(&format!("  a verification is due: job/{job}"));
     }
     page.field("Verified", &verified);
     chain::stored(page, run);

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
+use crds::parts::VerifyMode;
 use crds::run::{PENDING, Run, RunResult, Trigger};
 use crds::time::from_k8s;
 use serde_json::Value;
@@ -23,11 +24,11 @@ pub(crate) fn size(run: &Run) -> Option<String> {
     run.stored_bytes.map(duration::bytes)
 }
 
-/// `yes` for a passed verification by restore, `read-back` where the artefacts were read again,
+/// `yes` for a passed verification by restore or replay, `read-back` where the artefacts were read again,
 /// `exit-status` where nothing but the exit status speaks for the run.
 pub(crate) fn verified(run: &Run) -> &'static str {
     match (&run.verification, run.result) {
-        (Some(v), _) if v.passed && v.mode == "Restore" => "yes",
+        (Some(v), _) if v.passed && v.mode != VerifyMode::Checksum.as_str() => "yes",
         (Some(v), _) if !v.passed => "Failed",
         (_, RunResult::Succeeded) if run.reason == crds::condition::reason::EXIT_STATUS_ONLY => {
             "exit-status"

@@ -78,7 +78,7 @@ pub(crate) fn settings(
     problems.extend(
         verify
             .iter()
-            .flat_map(|v| validate::verify("spec.job.verify", v)),
+            .flat_map(|v| validate::verify("spec.job.verify", v, validate::Replays::Never)),
     );
     let notifications = body.spec.as_ref().map(|s| s.notifications.clone());
     let notifications = notifications.unwrap_or_default();
@@ -109,6 +109,7 @@ pub(crate) fn settings(
         verify_every: verify
             .filter(|v| v.mode == VerifyMode::Restore)
             .map(|v| v.every.unwrap_or(1).max(1)),
+        verify_by_replay: false,
         binlog_interval: None,
         notices: Wanted::of(&notifications, job.is_some_and(|j| has_bot(&j.env))),
         own_image: true,

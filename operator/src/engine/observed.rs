@@ -125,8 +125,10 @@ pub struct Settings {
     pub keep_failed: Option<i32>,
     /// Seconds a Job may take until its container runs.
     pub startup_deadline: i64,
-    /// Every Nth good run is verified by restore; `None` is none.
+    /// Every Nth good run is verified by restore or replay; `None` is none.
     pub verify_every: Option<i32>,
+    /// By replay, where it can be.
+    pub verify_by_replay: bool,
     /// Seconds between pulls of binary logs; `None` is none.
     pub binlog_interval: Option<i64>,
     /// What receivers want to hear of.

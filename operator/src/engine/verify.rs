@@ -1,14 +1,15 @@
-//! Verification by restore: a Job of its own for a good run, outside totals. That a run is to be
+//! Verification by restore or replay: a Job of its own for a good run, outside totals. That a run is to be
 //! verified is written with its result, in one patch; its Job's name is fixed by object and run.
 //! The Job is deleted only after the outcome stands in status.
 
 use chrono::Duration;
 use crds::condition;
 use crds::names;
+use crds::parts::VerifyMode;
 use crds::report::{Report, clean};
 use crds::request::{Action, Options};
 use crds::run::{MAX_MESSAGE, RunResult, Trigger, Verification};
-use crds::time::to_k8s;
+use crds::time::{from_k8s, to_k8s};
 
 use super::draft::{Draft, Seed, Step};
 use super::observed::{JobDigest, PodDigest};
@@ -17,8 +18,8 @@ use super::pending;
 use super::reason;
 use super::start::{self, CreateBlock};
 
-/// `spec.verify.mode` Restore, as status says it.
-pub(super) const MODE: &str = "Restore";
+/// Seconds beside two intervals of the pull, after which nothing is waited for any more.
+const PULL: i64 = 120;
 /// A Job that can't be created is looked at again at least this often.
 const RECHECK: Duration = Duration::seconds(30);
 
@@ -54,7 +55,7 @@ pub(super) fn carry_on(draft: &mut Draft<'_>) {
             continue;
         };
         let job = draft.seen.jobs.iter().find(|j| *j.name == *name);
-        let done = run.verification.as_ref().is_some_and(|v| v.mode == MODE);
+        let done = run.verification.as_ref().is_some_and(is_by_scratch_server);
         match (job, done) {
             (Some(job), true) => {
                 // It was given up: what stands in status is final.
@@ -72,6 +73,7 @@ pub(super) fn carry_on(draft: &mut Draft<'_>) {
                 draft.status.runs[index].verify_job = None;
             }
             (None, false) if active || !draft.accepted() => {}
+            (None, false) if awaits_log(draft, index) => {}
             (None, false) if !draft.seen.live => {
                 // It may have been created, or be done, by a leader before.
                 draft.needs_live = true;
@@ -83,6 +85,47 @@ pub(super) fn carry_on(draft: &mut Draft<'_>) {
             }
         }
     }
+}
+
+/// How good runs are verified, as requests and status say it.
+fn mode(draft: &Draft<'_>) -> VerifyMode {
+    match draft.seen.settings.verify_by_replay {
+        true => VerifyMode::Replay,
+        false => VerifyMode::Restore,
+    }
+}
+
+/// True for one that a scratch server took part in: one by checksum alone does not stand for it.
+fn is_by_scratch_server(verification: &Verification) -> bool {
+    VerifyMode::named(&verification.mode).is_some_and(VerifyMode::restores)
+}
+
+/// True while the binary log up to the run's end may still be stored by a pull that comes: what is to be replayed is then waited
+/// for here, where it holds no pod. Two intervals later the runner says what is missing, and restores.
+fn awaits_log(draft: &mut Draft<'_>, index: usize) -> bool {
+    let settings = &draft.seen.settings;
+    let Some(interval) = settings
+        .binlog_interval
+        .filter(|_| settings.verify_by_replay)
+    else {
+        return false;
+    };
+    let Some(ended) = &draft.status.runs[index].completion_time else {
+        return false;
+    };
+    let ended = from_k8s(ended);
+    let stored = draft.status.binlogs.as_ref().and_then(|books| {
+        let until = from_k8s(&books.windows.first()?.until);
+        // The moment is of the server's clock, which may be another.
+        Some(until >= ended && books.last_time.as_ref().map(from_k8s)? >= ended)
+    });
+    let deadline = interval.saturating_mul(2).saturating_add(PULL);
+    let deadline = ended + Duration::seconds(deadline);
+    if stored == Some(true) || draft.now >= deadline {
+        return false;
+    }
+    draft.wake_at(deadline.min(draft.now + RECHECK));
+    true
 }
 
 fn delete(draft: &mut Draft<'_>, job: &JobDigest) {
@@ -108,7 +151,7 @@ fn begin(draft: &mut Draft<'_>, index: usize, name: String) {
         action: Action::Verify,
         options: Options {
             run: Some(run),
-            mode: Some(MODE.to_owned()),
+            mode: Some(mode(draft).as_str().to_owned()),
             ..Options::default()
         },
         ..Seed::new(name, Trigger::Manual)
@@ -153,7 +196,7 @@ fn finish(
     let compared = report.and_then(|r| r.verification.clone());
     let differs = compared.is_some();
     let verification = compared.unwrap_or_else(|| Verification {
-        mode: MODE.to_owned(),
+        mode: mode(draft).as_str().to_owned(),
         passed: false,
         time: to_k8s(draft.now),
         message: clean(
@@ -187,7 +230,7 @@ fn finish(
 /// The condition and the time of the newest passed verification. The newest run has the word.
 pub(super) fn set(draft: &mut Draft<'_>, run: &str, verification: &Verification, why: &str) {
     let status = &mut draft.status;
-    if verification.passed && verification.mode == MODE {
+    if verification.passed && is_by_scratch_server(verification) {
         let newest = status.last_verified_time.as_ref().map(|t| t.0);
         if newest.is_none_or(|t| t < verification.time.0) {
             status.last_verified_time = Some(verification.time.clone());

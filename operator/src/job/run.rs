@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crds::mounts::Mounts;
 use crds::mysql_backup::RestartPolicy;
-use crds::parts::{Decryption, Engine, Notification, Verify, VolumeDestination};
+use crds::parts::{Decryption, Engine, Notification, Verify, VerifyMode, VolumeDestination};
 use crds::report::exit;
 use crds::request::Action;
 use crds::run_spec::{ObjectId, OperatorTells, RunId, RunSpec};
@@ -185,9 +185,20 @@ fn limit(action: Action) -> Option<i64> {
     matches!(action, Action::Probe | Action::List | Action::Binlogs).then_some(BRIEF)
 }
 
-/// True for a verification by restore.
+/// How a verification verifies; `None` for what is none.
+fn verify_mode(seed: &Seed) -> Option<VerifyMode> {
+    let mode = seed.options.mode.as_deref().unwrap_or_default();
+    (seed.action == Action::Verify).then(|| VerifyMode::named(mode).unwrap_or_default())
+}
+
+/// True for a verification by restore or replay.
 pub(crate) fn has_scratch_server(seed: &Seed) -> bool {
-    seed.action == Action::Verify && seed.options.mode.as_deref() == Some("Restore")
+    verify_mode(seed).is_some_and(VerifyMode::restores)
+}
+
+/// True for a verification by replay: the family's own programs read and replay its binary logs.
+pub(crate) fn replays(seed: &Seed) -> bool {
+    verify_mode(seed) == Some(VerifyMode::Replay)
 }
 
 /// True for what speaks to the object's own databases.

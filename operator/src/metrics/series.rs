@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use crds::ScheduleStatus;
 use crds::condition;
 use crds::labels::SKIP_SLOTS_UNTIL;
+use crds::parts::VerifyMode;
 use crds::request::Action;
 use crds::run::{Run, RunResult};
 use crds::schedule::{DstPolicy, Schedule};
@@ -149,13 +150,17 @@ fn waiting(status: &ScheduleStatus) -> u32 {
     u32::try_from(status.runs.iter().filter(waits).count()).unwrap_or(u32::MAX)
 }
 
-/// `spec.verify`, of a Backup `spec.job.verify`: how often artefacts are verified by restore.
+/// `spec.verify`, of a Backup `spec.job.verify`: how often artefacts are verified by restore or replay.
 fn verify_every(spec: &Value) -> u32 {
     let of_backup = || spec.pointer("/spec/job/verify");
     let Some(verify) = spec.get("verify").or_else(of_backup) else {
         return 0;
     };
-    if verify.get("mode").and_then(Value::as_str) != Some("Restore") {
+    let mode = verify.get("mode").and_then(Value::as_str);
+    if !mode
+        .and_then(VerifyMode::named)
+        .is_some_and(VerifyMode::restores)
+    {
         return 0;
     }
     let every = verify.get("every").and_then(Value::as_u64).unwrap_or(1);

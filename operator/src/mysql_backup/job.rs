@@ -10,7 +10,7 @@ use k8s_openapi::api::batch::v1::Job;
 
 use super::observe;
 use crate::engine::{Object, Seed};
-use crate::job::{Pairs, PodOptions, Run, has_scratch_server, is_slim, needs_client};
+use crate::job::{Pairs, PodOptions, Run, has_scratch_server, is_slim, needs_client, replays};
 
 /// Images of the runner.
 pub(super) struct Images<'a> {
@@ -45,8 +45,10 @@ pub(super) fn build(
         runner_image: slim.unwrap_or(images.runner),
         own,
         pod: PodOptions::from(spec.clone()),
-        client_image: clients
-            .filter(|image| own && needs_client(engine, seed) && !image.is_empty()),
+        // What replays a log needs the programs of its maker.
+        client_image: clients.filter(|image| {
+            own && (needs_client(engine, seed) || replays(seed)) && !image.is_empty()
+        }),
         notifications: &spec.notifications,
         decryption: spec.decryption.as_ref(),
         verify: spec.verify.as_ref(),
@@ -182,6 +184,14 @@ mod tests {
             assert_eq!(pod.init_containers, None, "{action:?}");
             assert_eq!(pod.containers[0].image.as_deref(), Some(RUNNER));
         }
+        // What replays a log takes the programs, and the server, of its maker.
+        let job = built(&text, |seed| {
+            seed.action = Action::Verify;
+            seed.options.mode = Some("Replay".into());
+        });
+        let pod = job.spec.unwrap().template.spec.unwrap();
+        assert_eq!(pod.containers[0].image.as_deref(), Some("mysql:9.4"));
+        assert!(pod.init_containers.is_some());
         let own = "  backupEnvs: [{name: SSL_CERT_FILE, value: /mine}]\n  source:\n";
         let job = built(&text.replace("  source:\n", own), |_| {});
         let env = job.spec.unwrap().template.spec.unwrap().containers[0]
@@ -220,6 +230,7 @@ mod tests {
             (with_clients, Action::Backup, None, "", SLIM),
             (native, Action::Verify, None, "", SLIM),
             (native, Action::Verify, Some("Restore"), "", RUNNER),
+            (native, Action::Verify, Some("Replay"), "", RUNNER),
             (
                 native,
                 Action::Backup,

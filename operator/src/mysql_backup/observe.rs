@@ -35,8 +35,12 @@ pub(super) fn settings(spec: &MysqlBackupSpec, runner_image: &str) -> Settings {
         verify_every: spec
             .verify
             .as_ref()
-            .filter(|v| v.mode == VerifyMode::Restore && is_own(spec, runner_image))
+            .filter(|v| v.mode.restores() && is_own(spec, runner_image))
             .map(|v| v.every.unwrap_or(1).max(1)),
+        verify_by_replay: spec
+            .verify
+            .as_ref()
+            .is_some_and(|v| v.mode == VerifyMode::Replay),
         binlog_interval: spec
             .binlogs
             .as_ref()
@@ -123,6 +127,31 @@ mod tests {
         assert_eq!(paths(""), ["spec.args"]);
         assert_eq!(paths(r#""image":"runner","#), ["spec.args"]);
         assert_eq!(paths(r#""image":"mine","#), [""; 0]);
+    }
+
+    #[test]
+    fn what_verifies_by_a_server_is_counted_and_a_replay_is_told_apart() {
+        let read = |fields: &str| {
+            let spec = format!(r#"{{"schedule":"@daily"{fields}}}"#);
+            let found = settings(&serde_json::from_str(&spec).unwrap(), "runner");
+            (found.verify_every, found.verify_by_replay)
+        };
+        for (fields, wanted) in [
+            ("", (None, false)),
+            (r#","verify":{}"#, (None, false)),
+            (
+                r#","verify":{"mode":"Restore","every":3}"#,
+                (Some(3), false),
+            ),
+            (r#","verify":{"mode":"Replay"}"#, (Some(1), true)),
+            (r#","verify":{"mode":"Replay","every":7}"#, (Some(7), true)),
+            (
+                r#","verify":{"mode":"Replay"},"image":"mine""#,
+                (None, true),
+            ),
+        ] {
+            assert_eq!(read(fields), wanted, "{fields}");
+        }
     }
 
     /// Nor does its name help it to a server and a store.

@@ -1,12 +1,15 @@
 //! The actions on artefacts that are there: List, Verify and Prune, of every kind and over all its places.
 //! What goes wrong in one place keeps nothing back of the others, and fails the action at its end.
 
+use crds::parts::VerifyMode;
 use crds::report::exit;
 use crds::request::Action;
 use crds::run::{Artefact, Verification};
 
 use super::choose::listed;
-use super::{Artefacts, KnownArtefact, Origin, Verdicts, choose, known, on_storage};
+use super::{
+    Artefacts, KnownArtefact, Meant, Origin, Replayed, Verdicts, choose, known, on_storage,
+};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::retention::{self, Asked, Content, For, Outcome, no_rule};
@@ -156,7 +159,8 @@ fn state(known: &KnownArtefact) -> &'static str {
 }
 
 /// Re-reads an artefact in every place that has it: the stored bytes are compared with what vouches for
-/// them. With mode Restore it is then restored into scratch servers.
+/// them. With mode Restore it is then restored into scratch servers; with mode Replay binary logs are replayed from the one before
+/// up to it, or, where that can't be, it is restored.
 ///
 /// # Errors
 /// One differs, is gone, or a place refuses.
@@ -166,7 +170,8 @@ fn verify<P: Artefacts>(
     mut lost: Vec<Failure>,
 ) -> Result<(), Failure> {
     let options = context.settings.options()?;
-    let restore = options.mode.as_deref() == Some("Restore");
+    let mode = options.mode.as_deref().unwrap_or_default();
+    let mut mode = VerifyMode::named(mode).unwrap_or_default();
     context.reporter.phase("ReadingBack");
     let (meant, more) = choose(places, &options.choice, Verdicts::Ignore)?;
     lost.extend(more);
@@ -188,10 +193,12 @@ fn verify<P: Artefacts>(
         }
     }
     // Every place has the same bytes: those of one are restored.
-    if let (true, true, Some(first)) = (restore, wrong.is_empty(), meant.first()) {
-        let outcome = first.place.restore(&first.artefact);
-        for one in &meant {
-            one.keep("Restore", outcome.as_ref().map(|_| ()));
+    if let (true, true, Some(first)) = (mode.restores(), wrong.is_empty(), meant.first()) {
+        let outcome = by_server(first, &mut mode);
+        // What a replay refutes may be the log: it says nothing against the artefact.
+        let says = outcome.is_ok() || mode == VerifyMode::Restore;
+        for one in meant.iter().filter(|_| says) {
+            one.keep(mode.as_str(), outcome.as_ref().map(|_| ()));
         }
         match outcome {
             Ok(text) => words.insert(0, text),
@@ -211,7 +218,7 @@ fn verify<P: Artefacts>(
     };
     if outcome.is_ok() || differs {
         let verification = Verification {
-            mode: if restore { "Restore" } else { "Checksum" }.to_owned(),
+            mode: mode.as_str().to_owned(),
             passed: outcome.is_ok(),
             time: crds::time::to_k8s(context.clock.now()),
             message: message.clone(),
@@ -223,6 +230,25 @@ fn verify<P: Artefacts>(
     outcome?;
     context.reporter.update(|r| r.message.clone_from(&message));
     end(lost, &message)
+}
+
+/// Verifies one in scratch servers. Of a replay that can't be made it says why, and restores: `mode` is then that.
+fn by_server<P: Artefacts>(one: &Meant<'_, P>, mode: &mut VerifyMode) -> Result<String, Failure> {
+    if *mode == VerifyMode::Restore {
+        return one.place.restore(&one.artefact);
+    }
+    let why = match one.place.replay(&one.artefact)? {
+        Replayed::Equal(text) => return Ok(format!("replayed and compared: {text}")),
+        Replayed::No(why) => why,
+    };
+    *mode = VerifyMode::Restore;
+    match one.place.restore(&one.artefact) {
+        Ok(text) => Ok(format!("{text}; not replayed: {why}")),
+        Err(e) => Err(Failure {
+            message: format!("{}; not replayed: {why}", e.message),
+            ..e
+        }),
+    }
 }
 
 /// Applies retention now, or removes all; it says, one log line each with `"event":"retention"`, what goes

@@ -74,6 +74,16 @@ pub trait Artefacts {
     /// It does not load or differs, or can't be restored here.
     fn restore(&self, artefact: &Self::Artefact) -> Result<String, Failure>;
 
+    /// Replays the binary logs from the one before it up to it, in a scratch server, and compares.
+    ///
+    /// # Errors
+    /// What the replay gives differs, or what is stored is not what was.
+    fn replay(&self, _artefact: &Self::Artefact) -> Result<Replayed, Failure> {
+        Ok(Replayed::No(
+            "of its kind no binary logs are stored".to_owned(),
+        ))
+    }
+
     /// Which of them stay; `None` if no run removes any.
     fn rules(&self) -> Option<Retention>;
 
@@ -85,6 +95,15 @@ pub trait Artefacts {
     /// # Errors
     /// The store refuses.
     fn forget(&self) -> Result<(), Failure>;
+}
+
+/// How a verification by replay went on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Replayed {
+    /// All is equal: what was compared.
+    Equal(String),
+    /// It could not be made, and why. It proves nothing.
+    No(String),
 }
 
 /// What a list says of an artefact beside the facts.
@@ -168,7 +187,7 @@ pub fn known(
 
 impl KnownArtefact {
     /// True if nothing is known against it.
-    fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         !self.failed && self.content == Content::Whole
     }
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use crds::parts::Retention;
 
-use crate::artefact::{self, Artefacts, KnownArtefact, Listed, Origin};
+use crate::artefact::{self, Artefacts, KnownArtefact, Listed, Origin, Replayed};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::mysql_backup::binlogs::place::SegmentPlace;
 use crate::mysql_backup::dumps::DumpCandidates;
 use crate::mysql_backup::manifest::{self, Manifest};
 use crate::mysql_backup::stored::StoredDumps;
-use crate::mysql_backup::{artefacts, backup, restore_check};
+use crate::mysql_backup::{artefacts, backup, replay_check, restore_check};
 use crate::notify::outcome;
 use crate::retention::{Candidates, Content, Facts, Records, owner};
 use crate::store::Store;
@@ -88,6 +88,10 @@ impl Artefacts for StoredDumps<'_> {
 
     fn restore(&self, m: &Manifest) -> Result<String, Failure> {
         restore_check::verify(self.context, self.store(), m)
+    }
+
+    fn replay(&self, m: &Manifest) -> Result<Replayed, Failure> {
+        replay_check::verify(self, m)
     }
 
     fn rules(&self) -> Option<Retention> {

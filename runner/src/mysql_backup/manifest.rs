@@ -9,6 +9,7 @@ use crds::run_spec::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use crate::database::contents::Table;
+use crate::database::mysql::source::Flavour;
 use crate::database::server_identity::ServerIdentity;
 use crate::failure::Failure;
 use crate::retention::{self, Owner};
@@ -118,6 +119,15 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Manifest {
+    /// The family of its server.
+    pub(crate) fn flavour(&self) -> Flavour {
+        if self.server.contains("MariaDB") {
+            Flavour::MariaDb
+        } else {
+            Flavour::MySql
+        }
+    }
+
     /// Key of the manifest of an artefact.
     pub fn key_of(artefact: &str) -> String {
         format!("{artefact}.json")

@@ -7,6 +7,7 @@ pub mod binlogs;
 pub mod dumps;
 pub mod manifest;
 mod replay;
+mod replay_check;
 pub mod restore;
 pub mod restore_check;
 pub mod stored;

@@ -12,13 +12,14 @@ use crate::database::contents::{differences, differs};
 use crate::database::mysql::dump_reader::Summary;
 use crate::database::mysql::load;
 use crate::database::mysql::native;
-use crate::database::mysql::scratch::{Scratch, by_number, counted, said, unable};
+use crate::database::mysql::scratch::{Scratch, by_number, counted, mysqld, said, unable};
 use crate::database::mysql::scratch_sessions::Dumped;
 use crate::database::mysql::source::{Client, Clients, Flavour};
 use crate::database::scratch::Area;
 use crate::failure::Failure;
 use crate::mysql_backup::artefacts;
 use crate::mysql_backup::manifest::Manifest;
+use crate::settings::{Databases, Source};
 use crate::store::Store;
 
 /// Restores `manifest` into a scratch server and compares; gives what was compared.
@@ -32,15 +33,92 @@ pub fn verify(
 ) -> Result<String, Failure> {
     context.reporter.phase("Verifying");
     let area = Area::new(context, "spec.verify.volume")?;
-    let mut scratch = Scratch::start(context, &area)?;
-    let clients = Clients::find(&context.settings)?;
-    let flavour = Some(Flavour::MariaDb);
-    let sql = clients.sql(flavour).ok_or_else(|| {
+    restored(context, store, manifest, &area).map(|restored| restored.compared)
+}
+
+/// A scratch server that holds what one artefact does.
+pub(super) struct Restored {
+    scratch: Scratch,
+    clients: Clients,
+    flavour: Flavour,
+    /// The server's version.
+    pub(super) here: String,
+    /// What was compared.
+    compared: String,
+}
+
+impl Restored {
+    /// How it is reached.
+    pub(super) fn source(&self) -> Source {
+        self.scratch.source(Databases::All)
+    }
+
+    /// What it holds now, read as the dump of `manifest` was; and the tables of which a server makes some values anew at each
+    /// load: their rows are counted.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub(super) fn holds(
+        &self,
+        context: &Context,
+        manifest: &Manifest,
+    ) -> Result<(Summary, Vec<(String, String)>), Failure> {
+        if manifest.engine == Some(Engine::Native) {
+            return Ok((self.scratch.sums(context, None)?, vec![]));
+        }
+        let periods = match self.flavour {
+            Flavour::MariaDb => {
+                let sql = sql(&self.clients, self.flavour)?;
+                self.scratch.periods(context, sql, &manifest.arguments)?
+            }
+            Flavour::MySql => vec![],
+        };
+        let client = self.clients.dump(Some(self.flavour))?;
+        let summary = self.scratch.dump(context, client, &manifest.arguments)?;
+        Ok((summary, periods))
+    }
+}
+
+fn sql(clients: &Clients, flavour: Flavour) -> Result<&Client, Failure> {
+    clients.sql(Some(flavour)).ok_or_else(|| {
         Failure::settings("no SQL client (mariadb, mysql) to load the artefact with")
-    })?;
-    scratch.wait(context, sql)?;
+    })
+}
+
+/// Restores `manifest` into a scratch server in `area` and compares.
+///
+/// # Errors
+/// As [`verify`].
+pub(super) fn restored(
+    context: &Context,
+    store: &dyn Store,
+    manifest: &Manifest,
+    area: &Area,
+) -> Result<Restored, Failure> {
+    let mysqld = match manifest.flavour() {
+        Flavour::MySql => mysqld(context),
+        Flavour::MariaDb => None,
+    };
+    let (scratch, flavour) = match mysqld {
+        Some(program) => (
+            Scratch::start_mysql(context, area, &program)?,
+            Flavour::MySql,
+        ),
+        None => (Scratch::start(context, area)?, Flavour::MariaDb),
+    };
+    let mut restored = Restored {
+        scratch,
+        clients: Clients::find(&context.settings)?,
+        flavour,
+        here: String::new(),
+        compared: String::new(),
+    };
+    let sql = sql(&restored.clients, flavour)?.clone();
+    let sql = &sql;
+    restored.scratch.wait(context, sql)?;
     context.reporter.expect(manifest.raw_bytes);
-    let here = scratch.version(context, sql)?;
+    restored.here = restored.scratch.version(context, sql)?;
+    let here = restored.here.clone();
     let unproven = |why: String| {
         Failure::new(
             Reason::NotVerifiable,
@@ -50,26 +128,23 @@ pub fn verify(
             ),
         )
     };
-    let native = manifest.engine == Some(Engine::Native);
-    let compared = || -> Result<String, Failure> {
-        let (periods, restored) = if native {
-            (vec![], scratch.sums(context, None)?)
-        } else {
-            let periods = scratch.periods(context, sql, &manifest.arguments)?;
-            let client = clients.dump(flavour)?;
-            (periods, scratch.dump(context, client, &manifest.arguments)?)
-        };
-        compare(manifest, &restored, &periods)
+    let compared = |restored: &Restored| -> Result<String, Failure> {
+        let (holds, periods) = restored.holds(context, manifest)?;
+        compare(manifest, &holds, &periods)
     };
-    let by_sessions = by_sessions(context, store, manifest, (&scratch, sql));
+    let by_sessions = by_sessions(context, store, manifest, (&restored.scratch, sql));
     context.check()?;
-    match by_sessions.and_then(|()| compared().map_err(|e| e.message)) {
-        Ok(text) => return Ok(text),
+    match by_sessions.and_then(|()| compared(&restored).map_err(|e| e.message)) {
+        Ok(text) => {
+            restored.compared = text;
+            return Ok(restored);
+        }
         Err(why) => {
             context.check()?;
             tracing::info!(event = "load", by = "client", why);
         }
     }
+    let scratch = &restored.scratch;
     scratch.forget(context, sql, &manifest.databases)?;
     let mut args = scratch.arguments();
     args.extend(load::arguments(sql));
@@ -106,12 +181,13 @@ pub fn verify(
             ),
         ));
     }
-    compared().map_err(
-        |e| match unable(&manifest.server, &here, "", &manifest.databases) {
+    restored.compared = compared(&restored).map_err(|e| {
+        match unable(&manifest.server, &here, "", &manifest.databases) {
             Some(why) => unproven(format!("{why}, and {}", e.message)),
             None => e,
-        },
-    )
+        }
+    })?;
+    Ok(restored)
 }
 
 /// Loads it as a Restore does.
@@ -152,32 +228,50 @@ fn compare(
     restored: &Summary,
     periods: &[(String, String)],
 ) -> Result<String, Failure> {
+    let differences = differing(manifest, restored, periods);
+    if differences.is_empty() {
+        return Ok(format!(
+            "restored and compared: {}",
+            equal(manifest, periods)
+        ));
+    }
+    Err(differs(&manifest.key, &differences))
+}
+
+/// What was compared, where all is equal.
+pub(super) fn equal(manifest: &Manifest, periods: &[(String, String)]) -> String {
+    let rows: u64 = manifest.tables.iter().map(|t| t.rows).sum();
+    format!(
+        "{} tables, {rows} rows, all equal{}",
+        manifest.tables.len(),
+        by_number(periods)
+    )
+}
+
+/// What a server lacks of a manifest, or has otherwise.
+pub(super) fn differing(
+    manifest: &Manifest,
+    found: &Summary,
+    periods: &[(String, String)],
+) -> Vec<String> {
     let expected = counted(&manifest.tables, periods);
-    let mut differences = differences(&expected, &counted(&restored.tables, periods));
+    let mut differences = differences(&expected, &counted(&found.tables, periods));
     for (what, expected, found) in [
-        ("views", manifest.views, restored.views),
-        ("triggers", manifest.triggers, restored.triggers),
-        ("routines", manifest.routines, restored.routines),
-        ("events", manifest.events, restored.events),
+        ("views", manifest.views, found.views),
+        ("triggers", manifest.triggers, found.triggers),
+        ("routines", manifest.routines, found.routines),
+        ("events", manifest.events, found.events),
     ] {
         if expected != found {
             differences.push(format!("{found} {what} instead of {expected}"));
         }
     }
     // Runners before did not count them.
-    if restored.sequences < manifest.sequences {
+    if found.sequences < manifest.sequences {
         differences.push(format!(
             "{} sequences instead of {}",
-            restored.sequences, manifest.sequences
+            found.sequences, manifest.sequences
         ));
     }
-    if differences.is_empty() {
-        let rows: u64 = manifest.tables.iter().map(|t| t.rows).sum();
-        return Ok(format!(
-            "restored and compared: {} tables, {rows} rows, all equal{}",
-            manifest.tables.len(),
-            by_number(periods)
-        ));
-    }
-    Err(differs(&manifest.key, &differences))
+    differences
 }

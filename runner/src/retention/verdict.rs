@@ -1,4 +1,4 @@
-//! What verifications found, kept beside the artefact: `….verified` after it was restored and compared
+//! What verifications found, kept beside the artefact: `….verified` after it was restored, or replayed up to, and compared
 //! equal, `….verify-failed` after it was not what it should be. The name says the outcome, so that a
 //! listing shows it; the content says of which bytes, when and by which run.
 
@@ -30,7 +30,7 @@ pub(super) struct Verdict {
     pub key: String,
     /// SHA-256 of its stored bytes.
     pub sha256: String,
-    /// Checksum or Restore.
+    /// Checksum, Restore or Replay.
     pub mode: String,
     /// Whether it passed.
     pub passed: bool,
@@ -110,7 +110,8 @@ fn keep(store: &dyn Store, beside: &str, verdict: &Verdict) -> Result<(), Failur
     if !verdict.passed {
         return store.put(&failed, &text);
     }
-    if restored {
+    // A replay gave the rows that the dump had when it was made.
+    if restored || verdict.mode == "Replay" {
         store.put(&verified, &text)?;
     }
     match read(store, &failed)? {

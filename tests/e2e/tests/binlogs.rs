@@ -207,4 +207,27 @@ fn the_window_grows_a_dropped_table_comes_back_and_a_log_that_was_begun_anew_is_
         n("succeeded") + n("failed") + n("skipped") + n("missed") + open
     );
     assert_eq!((n("failed"), n("missed")), (0, 0), "{totals}");
+
+    // From that backup on, the log gives the next one: shown by a server of its own, once the log is stored so far.
+    ns.backup(&["set", "shop", "--verify", "replay"]).ok();
+    source.sql("create table shop.v (id int primary key, v varchar(20)); insert into shop.v values (1, 'a'), (2, 'b'); update shop.v set v = 'c' where id = 2; drop table shop.u");
+    ns.backup(&["run-now", "shop", "--wait", "--timeout", "3m"])
+        .ok();
+    let newest = || ns.mysql_backup("shop").unwrap()["status"]["runs"][0].clone();
+    let name = newest()["name"].as_str().unwrap().to_owned();
+    let verification = wait_for("the run is verified by replay", 240, || {
+        let run = newest();
+        assert_eq!(run["name"], name.as_str());
+        Some(run["verification"].clone()).filter(Value::is_object)
+    });
+    assert_eq!(verification["mode"], "Replay", "{verification}");
+    assert_eq!(verification["passed"], true, "{verification}");
+    println!("verified by replay: {}", verification["message"]);
+    let described = ns.backup(&["describe", &name]).ok().stdout;
+    for words in ["Replay at ", "replayed and compared", "all equal"] {
+        assert!(described.contains(words), "{described}");
+    }
+    let runs = ns.backup(&["runs", "shop"]).ok().stdout;
+    let line = runs.lines().find(|line| line.contains(&name)).unwrap();
+    assert!(line.split_whitespace().any(|word| word == "yes"), "{runs}");
 }

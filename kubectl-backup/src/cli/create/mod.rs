@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::shared::{Change, Concurrency, DestinationFlags, EngineFlags, NameFlag, TlsFlag};
+use super::shared::{
+    Change, Concurrency, DestinationFlags, EngineFlags, NameFlag, TlsFlag, VerifyFlags,
+};
 
 pub(crate) use gobackup::{CreateBackup, CreateDatabase, CreateStorage};
 
@@ -143,6 +145,9 @@ pub(crate) struct StoreFlags {
     /// Secret key with age public keys, as NAME:KEY
     #[arg(long, value_name = "SECRET:KEY")]
     pub(crate) encrypt_secret: Option<String>,
+    /// Verification.
+    #[command(flatten)]
+    pub(crate) verify: VerifyFlags,
 }
 
 /// What the pod looks like.

@@ -118,6 +118,8 @@ const VERBS: &[Verb] = &[
         ("accounts", "+--accounts", New("\"accounts\":true")),
         ("sessions", "+--sessions 2", New("\"sessions\":2")),
         ("binlogs", "+--binlogs 10m", New("\"binlogs\":{\"interval\":\"10m\"}")),
+        ("verify", "+--verify replay", New("Replay replays stored binary logs from one backup to the next, and spec.binlogs is not set")),
+        ("verify-every", "+--verify-every 3", New("\"every\":3")),
         ("pvc", "new --schedule @daily --host h --secret s --pvc other", New("\"claimName\":\"other\"")),
         ("path", "+--path sub", New("\"path\":\"sub\"")),
         ("s3-bucket", "new --schedule @daily --host h --secret s --s3-bucket b", New("\"bucket\":\"b\"")),
@@ -227,6 +229,7 @@ const VERBS: &[Verb] = &[
     ("verify", "shop", Usual, &[
         ("key", "+--key prod/k.sql", New("prod/k.sql")),
         ("restore", "+--restore", New("estore")),
+        ("replay", "+--replay", New("Replay")),
     ]),
     ("restore", "shop --to db2 --secret s", Usual, &[
         ("at", "+--at 2026-01-02T00:00:00Z", New("\"at\":\"2026-01-02T00:00:00Z\"")),
@@ -355,6 +358,8 @@ const VERBS: &[Verb] = &[
         ("accounts", "+--accounts=false", New("\"accounts\":false")),
         ("sessions", "+--sessions 3", New("\"sessions\":3")),
         ("binlogs", "+--binlogs 10m", New("\"binlogs\":{\"interval\":\"10m\"}")),
+        ("verify", "+--verify replay --binlogs 5m", New("\"verify\":{\"mode\":\"Replay\"}")),
+        ("verify-every", "+--verify-every 3", New("\"verify\":{\"every\":3}")),
         ("pvc", "+--pvc other", New("\"claimName\":\"other\"")),
         ("path", "+--path sub", Refused("--pvc")),
         ("s3-bucket", "+--s3-bucket b", New("\"bucket\":\"b\"")),

@@ -189,3 +189,65 @@ fn without_the_mode_nothing_is_verified() {
     world.at("2025-01-01T01:00:00Z").finish_all();
     assert_eq!(verifications(&world), Vec::<String>::new());
 }
+
+/// Up to the end of a run its binary log is waited for, two intervals and two minutes at most; no pod waits.
+#[test]
+fn a_replay_waits_for_the_pull_behind_the_run_and_no_longer_than_two_intervals() {
+    let replays = || {
+        daily(1).with(|s| {
+            s.verify_by_replay = true;
+            s.binlog_interval = Some(300);
+        })
+    };
+    let mode = |world: &World| {
+        let jobs = world.started.iter().filter(|s| s.action == Action::Verify);
+        jobs.map(|s| s.options.mode.clone().unwrap())
+            .collect::<Vec<_>>()
+    };
+    let stored = |world: &mut World, until: DateTime<Utc>, pulled: DateTime<Utc>| {
+        let mut books = crds::binlogs::BinlogStatus::beginning(300, world.now);
+        books.last_time = Some(to_k8s(pulled));
+        books.windows = vec![crds::binlogs::Window {
+            from: to_k8s(until - Duration::hours(1)),
+            until: to_k8s(until),
+        }];
+        world.seen.status.binlogs = Some(books);
+    };
+    // A pull behind it: at once.
+    let mut world = replays();
+    world.at("2025-01-01T01:00:00Z").finish_all();
+    let run = world.newest().name.clone();
+    let ended = crds::time::from_k8s(world.run(&run).completion_time.as_ref().unwrap());
+    assert_eq!(verifications(&world), [""; 0]);
+    assert_eq!(world.run(&run).verify_job, Some(verify_job(&run)));
+    // One that read less, or that ended before the run by this clock, is not enough.
+    stored(&mut world, ended - Duration::seconds(1), ended);
+    world.live_to(ended + Duration::seconds(40));
+    stored(&mut world, ended, ended - Duration::seconds(1));
+    world.live_to(ended + Duration::seconds(80));
+    assert_eq!(verifications(&world), [""; 0]);
+    stored(&mut world, ended, ended + Duration::seconds(80));
+    world.live_to(ended + Duration::seconds(150));
+    assert_eq!(verifications(&world), std::slice::from_ref(&run));
+    assert_eq!(mode(&world), ["Replay"]);
+    // None comes: the runner says so, and restores.
+    let mut world = replays();
+    world.at("2025-01-01T01:00:00Z").finish_all();
+    let run = world.newest().name.clone();
+    let ended = crds::time::from_k8s(world.run(&run).completion_time.as_ref().unwrap());
+    stored(&mut world, ended - Duration::hours(1), ended);
+    world.live_to(ended + Duration::seconds(715));
+    assert_eq!(verifications(&world), [""; 0]);
+    world.live_to(ended + Duration::seconds(755));
+    assert_eq!(verifications(&world), std::slice::from_ref(&run));
+    assert_eq!(mode(&world), ["Replay"]);
+    // What it did instead is the outcome, and is final.
+    compared(&mut world, &verify_job(&run), true, "not replayed");
+    let verification = world.run(&run).verification.clone().unwrap();
+    assert_eq!(
+        (verification.mode.as_str(), verification.passed),
+        ("Restore", true)
+    );
+    assert_eq!(world.condition("Verified").0, "True");
+    assert_eq!(verifications(&world).len(), 1);
+}

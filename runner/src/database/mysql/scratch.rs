@@ -1,5 +1,5 @@
-//! A scratch MariaDB without network, to restore dumps of MySQL and MariaDB into. What it refuses or
-//! has otherwise proves nothing where it is older than the source or of another flavour.
+//! A scratch MariaDB without network, to restore dumps of MySQL and MariaDB into; of MySQL's a MySQL, where the image has one.
+//! What it refuses or has otherwise proves nothing where it is older than the source or of another flavour.
 
 use crds::parts::TlsMode;
 use crds::report::Reason;
@@ -155,7 +155,28 @@ pub(super) fn definer_in(said: &str) -> Option<String> {
     Some(format!("{}@{}", literals(name), literals(host)))
 }
 
-/// A MariaDB of its own in a directory of its own; both are gone when it is dropped.
+/// The server program of MySQL, if this machine has it: what bears its name may be a link to MariaDB's.
+pub(crate) fn mysqld(context: &Context) -> Option<PathBuf> {
+    let path = &context.settings.path;
+    // It stands beside the clients, or where a system keeps its daemons.
+    let beside = path.iter().flat_map(|directory| {
+        let daemons = directory.parent().map(|usr| usr.join("sbin"));
+        std::iter::once(directory.clone()).chain(daemons)
+    });
+    let programs = beside.map(|directory| directory.join("mysqld"));
+    let own = |program: &PathBuf| {
+        let version = Command::new(program)
+            .env_clear()
+            .args(["--no-defaults", "--version"])
+            .output();
+        version.is_ok_and(|said| {
+            said.status.success() && !String::from_utf8_lossy(&said.stdout).contains("MariaDB")
+        })
+    };
+    programs.filter(|program| program.is_file()).find(own)
+}
+
+/// A server of its own in a directory of its own; both are gone when it is dropped.
 pub(crate) struct Scratch {
     // Ends before its directory goes.
     server: Server,
@@ -181,6 +202,26 @@ impl Scratch {
         make_data(context, &home, &install)?;
         // Nothing of it is kept, so it need not be shut down in order.
         let server = Server::start(serve(&home, &server), &home, Signal::KILL)?;
+        Ok(Self { server, home })
+    }
+
+    /// The same of MySQL, by this program of it ([`mysqld`]).
+    ///
+    /// # Errors
+    /// There is no room, or the program does not run.
+    pub(crate) fn start_mysql(
+        context: &Context,
+        area: &Area,
+        program: &Path,
+    ) -> Result<Self, Failure> {
+        let home = Home::new(area, "mysql", false)?;
+        let made = mysql(&home, program).arg("--initialize-insecure").output();
+        made_data(context, &home, made)?;
+        let mut command = mysql(&home, program);
+        command
+            .args(serving(&home))
+            .args(["--mysqlx=OFF", "--secure-file-priv=NULL"]);
+        let server = Server::start(command, &home, Signal::KILL)?;
         Ok(Self { server, home })
     }
 
@@ -279,7 +320,7 @@ impl Scratch {
     }
 
     /// How it is reached.
-    pub(super) fn source(&self, databases: Databases) -> Source {
+    pub(crate) fn source(&self, databases: Databases) -> Source {
         Source {
             host: String::new(),
             port: 0,
@@ -371,6 +412,38 @@ fn make_data(context: &Context, home: &Home, program: &Path) -> Result<(), Failu
     let made = common(home, program)
         .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
         .output();
+    made_data(context, home, made)
+}
+
+/// A server of MySQL: where it was built for is not where it may lie.
+fn mysql(home: &Home, program: &Path) -> Command {
+    let mut command = common(home, program);
+    let real = program.canonicalize();
+    let usr = real
+        .ok()
+        .and_then(|real| Some(real.parent()?.parent()?.to_owned()));
+    if let Some(usr) = usr {
+        command.arg(format!("--basedir={}", usr.display()));
+        let rest = [
+            ("lc-messages-dir", "share/mysql"),
+            ("character-sets-dir", "share/mysql/charsets"),
+            ("plugin-dir", "lib/mysql/plugin"),
+        ];
+        for (option, place) in rest {
+            let place = usr.join(place);
+            if place.is_dir() {
+                command.arg(format!("--{option}={}", place.display()));
+            }
+        }
+    }
+    command
+}
+
+fn made_data(
+    context: &Context,
+    home: &Home,
+    made: std::io::Result<std::process::Output>,
+) -> Result<(), Failure> {
     let said = match made {
         Ok(made) if made.status.success() => return Ok(()),
         Ok(made) => last(context, &made.stderr),
@@ -387,18 +460,22 @@ fn make_data(context: &Context, home: &Home, program: &Path) -> Result<(), Failu
 
 fn serve(home: &Home, program: &Path) -> Command {
     let mut command = common(home, program);
+    command.args(serving(home));
     command
-        .arg(format!("--socket={}", home.path.join("s").display()))
-        .arg(format!("--pid-file={}", home.path.join("pid").display()))
-        .args([
-            "--skip-networking",
-            "--skip-log-bin",
-            "--event-scheduler=OFF",
-            "--innodb-flush-log-at-trx-commit=0",
-            "--innodb-doublewrite=0",
-            "--max-allowed-packet=1G",
-        ]);
-    command
+}
+
+/// What both makers' servers are told.
+fn serving(home: &Home) -> [String; 8] {
+    [
+        format!("--socket={}", home.path.join("s").display()),
+        format!("--pid-file={}", home.path.join("pid").display()),
+        "--skip-networking".to_owned(),
+        "--event-scheduler=OFF".to_owned(),
+        "--innodb-flush-log-at-trx-commit=0".to_owned(),
+        "--innodb-doublewrite=OFF".to_owned(),
+        "--skip-log-bin".to_owned(),
+        "--max-allowed-packet=1G".to_owned(),
+    ]
 }
 
 #[cfg(test)]

@@ -8,15 +8,6 @@ use crds::time::parse_rfc3339;
 use crate::database::mysql::source::Flavour;
 use crate::mysql_backup::manifest::Manifest;
 
-/// The family of a dump's server.
-pub(super) fn flavour(manifest: &Manifest) -> Flavour {
-    if manifest.server.contains("MariaDB") {
-        Flavour::MariaDb
-    } else {
-        Flavour::MySql
-    }
-}
-
 /// From where binary logs go on behind a dump.
 ///
 /// # Errors
@@ -26,7 +17,7 @@ pub(super) fn base(manifest: &Manifest) -> Result<Base, String> {
     let text = manifest.position.as_str();
     let place = quoted(text, "_LOG_FILE='").zip(number(text, "_LOG_POS="));
     let Some((file, position)) = place else {
-        return Err(match (flavour(manifest), text.contains("GTID_PURGED='")) {
+        return Err(match (manifest.flavour(), text.contains("GTID_PURGED='")) {
             (Flavour::MySql, true) => format!(
                 "{key} names GTIDs and no position, and they are not of the very moment of the dump: grant its user RELOAD or LOCK TABLES, and REPLICATION CLIENT, and make a new backup"
             ),
@@ -61,7 +52,7 @@ pub(super) fn base(manifest: &Manifest) -> Result<Base, String> {
 /// The transactions that are in it, where they are known: a set that is too long is left out of a manifest.
 fn gtids(manifest: &Manifest) -> Option<Gtids> {
     let text = manifest.position.as_str();
-    let gtids = match flavour(manifest) {
+    let gtids = match manifest.flavour() {
         Flavour::MariaDb => Gtids::Mariadb(quoted(text, "gtid_slave_pos='")?.parse().ok()?),
         Flavour::MySql => {
             let set = quoted(text, "GTID_PURGED='")?;

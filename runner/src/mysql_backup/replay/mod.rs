@@ -2,15 +2,20 @@
 //! and replayed once the dump is restored.
 
 mod base;
+mod filter;
+mod part;
 mod target;
 
 use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use binlog::chain::{self, Refusal, Target as Until};
 use binlog::reread::{self, Astray, Found, Reading, Reread};
 use crds::report::Reason;
 
-use self::base::{base, flavour};
+use self::base::base;
+use self::filter::{Counts, Filter, Stop};
+pub(super) use self::part::Part;
 use self::target::{target, words};
 use crate::context::Context;
 use crate::database::mysql::source::Flavour;
@@ -39,6 +44,8 @@ pub(super) struct Replay {
     steps: Vec<Step>,
     found: Found,
     asked: String,
+    /// What of it is replayed, where that is not all.
+    part: Option<Part>,
 }
 
 /// A segment, or a part of it.
@@ -117,6 +124,27 @@ struct Refused {
     failure: Failure,
     /// An older one may.
     older: bool,
+}
+
+/// What leads from one backup to a later one. All of it is read and compared.
+///
+/// # Errors
+/// What is stored is not what was stored; or the inner one: why nothing leads there, and whether an older backup may.
+pub(super) fn between(
+    context: &Context,
+    place: &StoredDumps<'_>,
+    earlier: Manifest,
+    later: &Manifest,
+) -> Result<Result<Replay, (String, bool)>, Failure> {
+    let until = match base(later) {
+        Ok(base) => Until::Backup(Box::new(base)),
+        Err(why) => return Ok(Err((why, false))),
+    };
+    Ok(match from(context, place, earlier, &until)? {
+        Ok(replay) => Ok(replay),
+        Err(refused) if refused.failure.reason == Reason::Damaged => return Err(refused.failure),
+        Err(refused) => Err((refused.failure.message, refused.older)),
+    })
 }
 
 fn from(
@@ -209,6 +237,16 @@ fn from(
     let Some(found) = reread.finish() else {
         return Err(Failure::settings("no segment leads there"));
     };
+    if !found.met && matches!(plan.until, Some(Until::Backup(_))) {
+        let failure = Failure::settings(format!(
+            "no transaction ends where {} was made",
+            words(until)
+        ));
+        return Ok(Err(Refused {
+            failure,
+            older: false,
+        }));
+    }
     if !found.met && matches!(plan.until, Some(Until::Gtid(_) | Until::BeforeGtid(_))) {
         return Err(Failure::settings(format!(
             "{}: that transaction is in none of the segments in which its number would be; list what the log has, and name one of them",
@@ -225,11 +263,12 @@ fn from(
     }
     steps.retain(|step| step.start < step.stop);
     Ok(Ok(Replay {
-        logs: flavour(&manifest),
+        logs: manifest.flavour(),
         manifest,
         steps,
         found,
         asked: words(until),
+        part: None,
     }))
 }
 
@@ -307,6 +346,10 @@ fn refused(refusal: &Refusal, manifest: &Manifest, until: &Until) -> Failure {
         Refusal::Unknown(gtid) => {
             format!("GTID {gtid} is not stored: wait for the next run, or name one that is")
         }
+        Refusal::NoEnd => format!(
+            "the binary logs that are stored do not reach from {key} to {}",
+            words(until)
+        ),
     };
     Failure::settings(text)
 }
@@ -336,6 +379,11 @@ impl Replay {
         )
     }
 
+    /// How many transactions are replayed.
+    pub(super) fn transactions(&self) -> u64 {
+        self.found.transactions
+    }
+
     /// Where it ends, as a report has it.
     pub(super) fn position(&self) -> String {
         format!(
@@ -350,34 +398,106 @@ impl Replay {
         context: &'a Context,
         place: &'a StoredDumps<'a>,
     ) -> Vec<LogFile<'a>> {
-        let of_one = |a: &Step, b: &Step| {
-            let (a, b) = (&a.stored.segment, &b.stored.segment);
-            (&a.file, a.created, &a.server) == (&b.file, b.created, &b.server)
-        };
-        let files = self.steps.chunk_by(of_one);
+        let files = self.steps.chunk_by(of_one_file);
         files
             .filter_map(|steps| {
                 let last = steps.last()?;
                 // Where there is no transaction there is nothing to replay.
                 let ends = steps.iter().rev().find_map(|step| step.ends)?;
+                let part = self.part.as_ref();
+                let given = part.map(|_| Arc::new(Mutex::new(None)));
+                let told = given.clone();
                 Some(LogFile {
                     name: last.stored.segment.file.clone(),
                     ends,
                     stop: last.stop,
-                    feed: Box::new(move |out| feed(context, place, steps, out)),
+                    feed: Box::new(move |out| {
+                        let fed = feed(context, place, steps, part, out)?;
+                        if let Some(told) = &told {
+                            *told.lock().unwrap_or_else(PoisonError::into_inner) = fed.ends;
+                        }
+                        Ok(())
+                    }),
+                    given,
                 })
             })
             .collect()
     }
+
+    /// From here on nothing is replayed but what is of this part. All of it is read, so that what can't be decided is told
+    /// before anything is touched; gives what is left out.
+    ///
+    /// # Errors
+    /// An event can't be decided on, or what is stored is not what was.
+    pub(super) fn of_part(
+        &mut self,
+        context: &Context,
+        place: &StoredDumps<'_>,
+        part: Part,
+    ) -> Result<String, Failure> {
+        context.reporter.phase("ReadingBack");
+        let mut all = Counts::default();
+        for steps in self.steps.chunk_by(of_one_file) {
+            let fed = feed(context, place, steps, Some(&part), &mut std::io::sink())?;
+            let Counts {
+                kept,
+                rows,
+                statements,
+            } = fed.counts;
+            all.kept += kept;
+            all.rows += rows;
+            all.statements += statements;
+        }
+        self.part = Some(part);
+        Ok(format!(
+            "of the binary logs what is of the chosen databases and tables is replayed alone: {} transactions of {}; {} events of rows of other tables and {} statements (of other databases and tables, accounts) are left out, and what programs or foreign keys of other tables would have made of them is not there",
+            all.kept, self.found.transactions, all.rows, all.statements
+        ))
+    }
 }
 
-/// Gives the bytes of a file; each event is checked before it goes.
+fn of_one_file(a: &Step, b: &Step) -> bool {
+    let (a, b) = (&a.stored.segment, &b.stored.segment);
+    (&a.file, a.created, &a.server) == (&b.file, b.created, &b.server)
+}
+
+/// What was given of a file of which events are left out.
+#[derive(Default)]
+struct Fed {
+    ends: Option<(u32, u32)>,
+    counts: Counts,
+}
+
+/// What can't be decided, and what to do.
+fn undecided(why: &str) -> Failure {
+    Failure::new(
+        Reason::NotInParts,
+        format!(
+            "binary logs can't be replayed for what was chosen: {why}; end before it (beforeGtid, --before-gtid), choose what it changes too, or restore into another server without choosing and take the part from there"
+        ),
+    )
+}
+
+/// Gives the bytes of a file; each event is checked before it goes. With a part, what is of it alone.
 fn feed(
     context: &Context,
     place: &StoredDumps<'_>,
     steps: &[Step],
+    part: Option<&Part>,
     out: &mut dyn Write,
-) -> Result<(), Failure> {
+) -> Result<Fed, Failure> {
+    let name = steps.first().map_or("", |s| s.stored.segment.file.as_str());
+    let mut filter = part.map(|part| Filter::new(part, name));
+    let mut give = |bytes: &[u8]| -> Result<bool, Failure> {
+        let Some(filter) = &mut filter else {
+            return Ok(out.write_all(bytes).is_ok());
+        };
+        match filter.feed(bytes, out) {
+            Ok(()) => Ok(true),
+            Err(Stop::Output(_)) => Ok(false),
+            Err(Stop::Refused(why)) => Err(undecided(&why)),
+        }
+    };
     let mut begun = false;
     for step in steps {
         let (segment, key) = (&step.stored.segment, &step.stored.key);
@@ -389,8 +509,8 @@ fn feed(
         };
         if !begun && step.start > 0 {
             let head = reread::head(segment).unwrap_or_default();
-            if out.write_all(&head).is_err() {
-                return Ok(());
+            if !give(&head)? {
+                return Ok(Fed::default());
             }
         }
         begun = true;
@@ -410,16 +530,15 @@ fn feed(
             at = to;
             let (start, stop) = (from.max(step.start), to.min(step.stop));
             let place_of = |position: u64| usize::try_from(position - from).unwrap_or(n);
-            if start < stop
-                && out
-                    .write_all(&buffer[place_of(start)..place_of(stop)])
-                    .is_err()
-            {
+            if start < stop && !give(&buffer[place_of(start)..place_of(stop)])? {
                 // The program ended: its own words say why.
-                return Ok(());
+                return Ok(Fed::default());
             }
         }
         reading.end().map_err(altered)?;
     }
-    Ok(())
+    Ok(filter.map_or_else(Fed::default, |filter| Fed {
+        ends: filter.ends(),
+        counts: filter.counts(),
+    }))
 }

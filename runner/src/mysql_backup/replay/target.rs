@@ -41,6 +41,7 @@ pub(super) fn words(target: &Target) -> String {
         Target::Moment(moment) => format!("all before {}", time(*moment)),
         Target::Gtid(gtid) => format!("all up to GTID {gtid}, with it"),
         Target::BeforeGtid(gtid) => format!("all before GTID {gtid}"),
+        Target::Backup(later) => format!("all before {}:{}", later.file, later.position),
         Target::Latest => "all that is stored".to_owned(),
     }
 }

@@ -24,6 +24,7 @@ use load::Sequential;
 
 use crate::context::Context;
 use crate::database::mysql::native;
+use crate::database::mysql::source::Client;
 use crate::database::mysql::sql::Rewrite;
 use crate::database::mysql::target::frames::Framed;
 use crate::database::mysql::target::replay::half_replayed;
@@ -31,7 +32,7 @@ use crate::database::mysql::target::{DefinersChoice, Plan, Target};
 use crate::failure::Failure;
 use crate::mysql_backup::artefacts;
 use crate::mysql_backup::manifest::Manifest;
-use crate::mysql_backup::replay;
+use crate::mysql_backup::replay::{self, Replay};
 use crate::mysql_backup::stored::StoredDumps;
 
 use look::Measured;
@@ -52,7 +53,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     let store = &place.store;
     context.reporter.measure();
     context.reporter.phase("ReadingBack");
-    let replay = replay::prove(context, &place, &options)?;
+    let mut replay = replay::prove(context, &place, &options)?;
     let manifest = match &replay {
         Some(replay) => replay.manifest.clone(),
         None => place.choose(&options.choice)?,
@@ -65,6 +66,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
             &manifest,
             (&options, definers),
             (&chosen, source),
+            replay.as_mut(),
         );
     }
     let names = names_of(&manifest, &manifest.databases, options.database.as_deref())?;
@@ -161,17 +163,29 @@ pub fn run(context: &Context) -> Result<(), Failure> {
         how = target.load(&plan, &mut dump)?;
     }
     if let (Some(replay), Some(decoder)) = (&replay, &decoder) {
-        context.reporter.phase("Replaying");
-        context
-            .reporter
-            .leaves(&half_replayed(&plan.names, &target.place()));
-        target.replay(decoder, &replay.files(context, &place), &plan.names)?;
-        context.reporter.update(|r| r.position = replay.position());
+        go_on(context, &place, (&target, decoder), replay, &plan.names)?;
     }
     context.reporter.update(|r| {
         Reason::Restored.as_str().clone_into(&mut r.reason);
         r.message = format!("restored {what}{how}{then}");
     });
+    Ok(())
+}
+
+/// Replays binary logs behind a dump that was loaded; `names` are of what it filled.
+fn go_on(
+    context: &Context,
+    place: &StoredDumps<'_>,
+    (target, decoder): (&Target<'_>, &Client),
+    replay: &Replay,
+    names: &[String],
+) -> Result<(), Failure> {
+    context.reporter.phase("Replaying");
+    context
+        .reporter
+        .leaves(&half_replayed(names, &target.place()));
+    target.replay(decoder, &replay.files(context, place), names)?;
+    context.reporter.update(|r| r.position = replay.position());
     Ok(())
 }
 

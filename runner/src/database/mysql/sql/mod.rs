@@ -11,12 +11,14 @@ mod selection;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod touches;
 
 pub use finds::{Found, Need, NeedKind, Right};
 pub use rules::{Definers, Rewrite};
 pub use script::Script;
 pub(crate) use secrets::masked;
 pub use selection::{Named, Selection};
+pub use touches::{StatementChange, touched};
 
 /// What the client prints where a table begins, before its number.
 pub const MARK: &str = "@@table ";

@@ -33,7 +33,12 @@ pub(crate) struct LogFile<'a> {
     pub(crate) stop: u64,
     /// What gives its bytes.
     pub(crate) feed: Box<Feed<'a>>,
+    /// Of a file of which events are left out, what was given of it.
+    pub(crate) given: Option<Arc<ReplayedEnd>>,
 }
+
+/// Where the last transaction ends that was given, and the last event, once all is; their low 32 bits.
+pub(crate) type ReplayedEnd = Mutex<Option<(u32, u32)>>;
 
 impl Target<'_> {
     /// The program that decodes logs of this family, if the target is of it and lets the user replay.
@@ -78,13 +83,24 @@ impl Target<'_> {
     /// Replays files in their order, behind a dump that filled the databases of these names.
     ///
     /// # Errors
-    /// A file can't be read, the program can't decode it, the server refuses, or not all of it was replayed.
+    /// As [`Self::replayed`]; it says what is left.
     pub(crate) fn replay(
         &self,
         decoder: &Client,
         files: &[LogFile<'_>],
         names: &[String],
     ) -> Result<(), Failure> {
+        self.replayed(decoder, files).map_err(|e| Failure {
+            message: format!("{}; {}", e.message, half_replayed(names, &self.place())),
+            ..e
+        })
+    }
+
+    /// Replays files in their order.
+    ///
+    /// # Errors
+    /// A file can't be read, the program can't decode it, the server refuses, or not all of it was replayed.
+    pub(crate) fn replayed(&self, decoder: &Client, files: &[LogFile<'_>]) -> Result<(), Failure> {
         let context = self.context;
         let client = self.connection.sql(context)?.clone();
         let options = self
@@ -123,18 +139,8 @@ impl Target<'_> {
         match outcome {
             Ok(()) if ended.good() && marked => Ok(()),
             // A client that ended closed the pipe: its words say why.
-            Err(stop) if !stop.pipe => Err(self.partly(stop.failure, names)),
-            Ok(()) | Err(_) => Err(self.partly(
-                failures::explain(&client.name(), &ended, self.source),
-                names,
-            )),
-        }
-    }
-
-    fn partly(&self, e: Failure, names: &[String]) -> Failure {
-        Failure {
-            message: format!("{}; {}", e.message, half_replayed(names, &self.place())),
-            ..e
+            Err(stop) if !stop.pipe => Err(stop.failure),
+            Ok(()) | Err(_) => Err(failures::explain(&client.name(), &ended, self.source)),
         }
     }
 
@@ -208,13 +214,24 @@ impl Target<'_> {
             ))
             .into());
         }
-        if !heard.is_within(file.ends, file.stop) {
+        let (ends, stop) = match &file.given {
+            None => (file.ends, file.stop),
+            Some(given) => match *given.lock().unwrap_or_else(PoisonError::into_inner) {
+                Some((ends, last)) => {
+                    let ends = u64::from(ends);
+                    let behind = u64::from(last).wrapping_sub(ends) & u64::from(u32::MAX);
+                    (ends, ends + behind)
+                }
+                // No transaction was given.
+                None => return Ok(()),
+            },
+        };
+        if !heard.is_within(ends, stop) {
             return Err(failed(format!(
-                "{} read {} up to {} instead of {}: not all of it was replayed",
+                "{} read {} up to {} instead of {ends}: not all of it was replayed",
                 decoder.name(),
                 file.name,
                 heard.ends,
-                file.ends
             ))
             .into());
         }

@@ -24,8 +24,9 @@ use crate::database::mysql::target::{Plan, Target};
 use crate::failure::Failure;
 use crate::mysql_backup::artefacts;
 use crate::mysql_backup::manifest::Manifest;
+use crate::mysql_backup::replay::{Part, Replay};
 use crate::mysql_backup::restore::look::Measured;
-use crate::mysql_backup::restore::{names_of, whose};
+use crate::mysql_backup::restore::{go_on, names_of, whose};
 use crate::mysql_backup::stored::StoredDumps;
 use crate::settings::Source as Settings;
 use crate::settings::options::Restore;
@@ -68,6 +69,7 @@ pub(super) fn run(
     manifest: &Manifest,
     (options, definers): (&Restore, Definers),
     (chosen, to): (&Chosen, &Settings),
+    replay: Option<&mut Replay>,
 ) -> Result<(), Failure> {
     let frames = framed(manifest)?;
     let databases = chosen.databases(manifest);
@@ -100,6 +102,9 @@ pub(super) fn run(
         shape: Err("a part is loaded by its frames"),
         verify: options.verify,
     };
+    if replay.is_some() {
+        others::of_replay(&plan, manifest)?;
+    }
     let needs = others::check(&target, &plan, manifest, options.without_foreign_keys)?;
     for warning in &needs.warnings {
         context.reporter.warn(warning);
@@ -114,6 +119,24 @@ pub(super) fn run(
     }
     target.ready(&plan)?;
     target.ready_for_part(&plan)?;
+    let part = Part {
+        selection: selection.clone(),
+        rest: options.tables.is_empty() && options.databases.is_empty(),
+        known: manifest.databases.clone(),
+    };
+    let replay = match replay {
+        Some(replay) => {
+            let decoder = target.ready_to_replay(replay.logs)?;
+            let left = replay.of_part(context, place, part)?;
+            context.reporter.warn(&left);
+            Some((&*replay, decoder))
+        }
+        None => None,
+    };
+    let then = replay
+        .as_ref()
+        .map(|(r, _)| format!("; then {}", r.words()));
+    let then = then.unwrap_or_default();
     let tables: Vec<Table> = manifest
         .tables
         .iter()
@@ -131,7 +154,7 @@ pub(super) fn run(
     if options.dry_run {
         context.reporter.update(|r| {
             Reason::WouldRestore.as_str().clone_into(&mut r.reason);
-            r.message = format!("would restore {what}");
+            r.message = format!("would restore {what}{then}");
         });
         return Ok(());
     }
@@ -141,6 +164,17 @@ pub(super) fn run(
     let read = opened.read.load(Ordering::Relaxed);
     context.reporter.update(|r| r.read_bytes = number(read));
     let how = loaded?;
+    if let Some((replay, decoder)) = &replay {
+        let filled: Vec<String> = tables
+            .iter()
+            .map(|t| shown(&(t.database.clone(), t.name.clone())))
+            .collect();
+        let names = match filled.len() {
+            0..=20 => filled,
+            _ => plan.names.clone(),
+        };
+        go_on(context, place, (&target, decoder), replay, &names)?;
+    }
     let what = what.replacen(
         &format!(" {} of", opened.planned),
         &format!(" {read} of"),
@@ -148,7 +182,7 @@ pub(super) fn run(
     );
     context.reporter.update(|r| {
         Reason::Restored.as_str().clone_into(&mut r.reason);
-        r.message = format!("restored {what}{how}");
+        r.message = format!("restored {what}{how}{then}");
     });
     Ok(())
 }

@@ -51,9 +51,9 @@ pub(super) fn choose(asked: &Restore, manifest: &Manifest) -> Result<Option<Chos
             "accounts goes with a whole artefact: leave tables, databases and excludeTables out, or accounts",
         ));
     }
-    if asked.replay.is_some() {
+    if asked.replay.is_some() && asked.without_foreign_keys {
         return Err(Failure::settings(
-            "replay goes with a whole artefact: what the binary logs hold is of all tables; leave tables, databases and excludeTables out, or replay",
+            "withoutForeignKeys does not go with replay: what a foreign key deletes or sets is not in the binary log; choose the tables that the keys refer to, too",
         ));
     }
     let mut chosen = Chosen::default();

@@ -45,6 +45,30 @@ pub(super) fn check(
     Ok(others)
 }
 
+/// A replay changes the chosen tables alone: what others of the source's did to them by foreign keys is not in its log.
+///
+/// # Errors
+/// One of them has a foreign key to a table that was not chosen.
+pub(super) fn of_replay(plan: &Plan<'_>, manifest: &Manifest) -> Result<(), Failure> {
+    let needs = relevant(&plan.found.needs, manifest, &plan.found.views);
+    let mut keys = needs.iter().filter_map(|need| match &need.how {
+        NeedKind::ForeignKey(name) => Some((name, need)),
+        NeedKind::Sequence | NeedKind::View => None,
+    });
+    let Some((name, need)) = keys.next() else {
+        return Ok(());
+    };
+    Err(Failure::new(
+        Reason::NeedsOthers,
+        format!(
+            "foreign key {name} of {} refers to {}, which is not chosen: the binary logs can't be replayed for the one alone, as they do not hold what the key deletes or sets; choose {} too; nothing was changed",
+            shown(&need.by),
+            shown(&need.to),
+            shown(&need.to)
+        ),
+    ))
+}
+
 /// Those that are of tables and views: what a view is said to read is one only where the dump has it.
 fn relevant(needs: &[Need], manifest: &Manifest, views: &BTreeSet<Named>) -> Vec<Need> {
     let tables: BTreeSet<(&str, &str)> = manifest
