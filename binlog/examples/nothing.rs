@@ -38,7 +38,7 @@ fn main() {
     let settings = Settings::new(address, user, password.clone().into());
     let request = Request {
         last: None,
-        oldest: true,
+        first: binlog::plan::First::Oldest,
         server_id: binlog::replica(b"nothing"),
         limits: Limits::default(),
     };

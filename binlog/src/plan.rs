@@ -1,5 +1,6 @@
 //! Where to read next: from what was stored last and what the server has now. Pure.
 
+use crate::chain::Base;
 use crate::check::{Start, Stored};
 use crate::event::Family;
 use crate::fault::{Break, Fault};
@@ -68,15 +69,33 @@ pub enum Plan {
     },
 }
 
-/// Where to read next. `last` is the segment that was stored last, `oldest` begins with the oldest file where nothing was.
+/// Where reading begins as long as nothing is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First<'a> {
+    /// With the oldest file that the server has.
+    Oldest,
+    /// With the file in which this backup lies, so that it can be gone on from; with the newest where the server does not have
+    /// it any more, or is another one.
+    Base(&'a Base),
+    /// With the newest file.
+    Newest,
+}
+
+/// Where to read next. `last` is the segment that was stored last, `first` where to begin if none was.
 #[must_use]
-pub fn plan(last: Option<&Segment>, oldest: bool, met: Option<&Met>, server: &Server) -> Plan {
+pub fn plan(last: Option<&Segment>, first: First<'_>, met: Option<&Met>, server: &Server) -> Plan {
     let (Some(first_file), Some(newest)) = (server.files.first(), server.files.last()) else {
         return Plan::Off;
     };
     let plan = match last {
-        None if oldest => Plan::Begin(first_file.name.clone()),
-        None => Plan::Begin(newest.name.clone()),
+        None => Plan::Begin(match first {
+            First::Oldest => first_file.name.clone(),
+            // What is not whole there is not met twice.
+            First::Base(base) if met.is_none() => {
+                holder(base, server).unwrap_or(newest).name.clone()
+            }
+            First::Base(_) | First::Newest => newest.name.clone(),
+        }),
         Some(last) => behind(last, met, server, first_file),
     };
     let file = match &plan {
@@ -90,6 +109,21 @@ pub fn plan(last: Option<&Segment>, oldest: bool, met: Option<&Met>, server: &Se
         Some(file) => Plan::Encrypted(file.name.clone()),
         None => plan,
     }
+}
+
+/// The file in which a backup lies, if all from there on can be read. That it is the very file shows when the log is replayed.
+fn holder<'a>(base: &Base, server: &'a Server) -> Option<&'a File> {
+    let mut same = server
+        .files
+        .iter()
+        .skip_while(|file| file.name != base.file);
+    let file = same.clone().next()?;
+    let readable = !same.any(|file| file.encrypted);
+    let known = base.gtids.as_ref();
+    let fits = server.identity.is(&base.server)
+        && file.size >= base.position
+        && known.is_none_or(|gtids| server.executed.covers(gtids));
+    (readable && fits).then_some(file)
 }
 
 fn behind(last: &Segment, met: Option<&Met>, server: &Server, oldest: &File) -> Plan {
@@ -444,7 +478,7 @@ mod tests {
         ];
         for (stored, name, files, executed, wanted) in table {
             let server = server(name, files, executed);
-            let found = plan(Some(&stored), false, None, &server);
+            let found = plan(Some(&stored), First::Newest, None, &server);
             assert_eq!(words(&found), wanted, "{stored:?} {server:?}");
         }
     }
@@ -511,7 +545,7 @@ mod tests {
         for (met, name, executed, wanted) in table {
             let server = server(name, &two, executed);
             let stored = last("bin.000005", 500, state("0-1-50"));
-            let found = plan(Some(&stored), false, Some(&met), &server);
+            let found = plan(Some(&stored), First::Newest, Some(&met), &server);
             assert_eq!(words(&found), wanted, "{met:?}");
         }
     }
@@ -519,15 +553,72 @@ mod tests {
     #[test]
     fn the_first_time() {
         let mut server = server("one", &[("b.1", 9), ("b.2", 9)], state(""));
-        assert_eq!(plan(None, false, None, &server), Plan::Begin("b.2".into()));
-        assert_eq!(plan(None, true, None, &server), Plan::Begin("b.1".into()));
+        assert_eq!(
+            plan(None, First::Newest, None, &server),
+            Plan::Begin("b.2".into())
+        );
+        assert_eq!(
+            plan(None, First::Oldest, None, &server),
+            Plan::Begin("b.1".into())
+        );
         // MySQL says which files are encrypted; those that are not read do not matter.
         server.files[0].encrypted = true;
-        assert_eq!(plan(None, false, None, &server), Plan::Begin("b.2".into()));
         assert_eq!(
-            plan(None, true, None, &server),
+            plan(None, First::Newest, None, &server),
+            Plan::Begin("b.2".into())
+        );
+        assert_eq!(
+            plan(None, First::Oldest, None, &server),
             Plan::Encrypted("b.1".into())
         );
+    }
+
+    /// A backup that was made before the first pull is gone on from, if the server still has what came behind it.
+    #[test]
+    fn the_first_time_behind_a_backup() {
+        let base = Base {
+            server: identity("one"),
+            file: "b.2".into(),
+            position: 700,
+            gtids: Some(state("0-1-50")),
+            moment: 1,
+            until: 2,
+        };
+        let all = [("b.1", 900), ("b.2", 900), ("b.3", 9)];
+        let table: [(&str, &[(&str, u64)], &str, &str); 7] = [
+            ("one", &all, "0-1-50", "b.2"),
+            ("one", &all, "0-1-90,4-1-1", "b.2"),
+            ("one", &all[..2], "0-1-50", "b.2"),
+            // Another server, one that lost its end, one that removed or began anew what came behind the backup.
+            ("two", &all, "0-1-50", "b.3"),
+            ("one", &all, "0-1-49", "b.3"),
+            ("one", &all[2..], "0-1-50", "b.3"),
+            ("one", &[("b.2", 699), ("b.3", 9)], "0-1-50", "b.3"),
+        ];
+        for (name, files, executed, begins) in table {
+            let server = server(name, files, state(executed));
+            let found = plan(None, First::Base(&base), None, &server);
+            assert_eq!(words(&found), format!("begin {begins}"), "{server:?}");
+        }
+        let mut server = server("one", &all, state("0-1-50"));
+        let met = Met::Replaced;
+        let found = plan(None, First::Base(&base), Some(&met), &server);
+        assert_eq!(
+            words(&found),
+            "begin b.3",
+            "what was met there is not met again"
+        );
+        server.files[1].encrypted = true;
+        let found = plan(None, First::Base(&base), None, &server);
+        assert_eq!(words(&found), "begin b.3");
+        let silent = Base {
+            gtids: None,
+            ..base
+        };
+        server.files[1].encrypted = false;
+        server.executed = state("");
+        let found = plan(None, First::Base(&silent), None, &server);
+        assert_eq!(words(&found), "begin b.2");
     }
 
     #[test]
@@ -538,7 +629,7 @@ mod tests {
             panic!()
         };
         server.purged = purged;
-        let found = plan(Some(&stored), false, None, &server);
+        let found = plan(Some(&stored), First::Newest, None, &server);
         assert_eq!(words(&found), "gap OtherServer bin.000009");
     }
 }

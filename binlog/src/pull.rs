@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::fault::{Break, Fault};
 use crate::gtid::{Gtids, Set};
 use crate::observe::observe;
-use crate::plan::{Met, Plan, plan};
+use crate::plan::{First, Met, Plan, plan};
 use crate::segment::{Cause, Link, Segment};
 
 /// What is wanted.
@@ -19,8 +19,8 @@ use crate::segment::{Cause, Link, Segment};
 pub struct Request<'a> {
     /// What was stored last.
     pub last: Option<&'a Segment>,
-    /// Where nothing was stored: begin with the oldest file that the server has, not with the newest.
-    pub oldest: bool,
+    /// Where to begin if nothing was stored.
+    pub first: First<'a>,
     /// As which replica the server is asked: no other may bear the number ([`replica`]).
     pub server_id: u32,
     /// When segments are closed.
@@ -88,7 +88,7 @@ pub fn pull(
         let (server, now) = observe(&mut connection)?;
         let previous = || stored.as_ref().map(Segment::digest).unwrap_or_default();
         let mut join = None;
-        let (start, link) = match plan(stored.as_ref(), request.oldest, met.as_ref(), &server) {
+        let (start, link) = match plan(stored.as_ref(), request.first, met.as_ref(), &server) {
             Plan::Off => return Err(Error::Off),
             Plan::Encrypted(file) => return Err(Error::Encrypted(file)),
             Plan::Wait => {

@@ -154,7 +154,7 @@ fn pull(
     settings.limits.idle = Some(Duration::from_secs(120));
     let request = Request {
         last,
-        oldest: true,
+        first: binlog::plan::First::Oldest,
         server_id: binlog::replica(db.port.to_string().as_bytes()),
         limits,
     };

@@ -637,6 +637,34 @@ fn the_servers_own_files_are_sent_byte_for_byte() {
     }
 }
 
+/// Backups were made before binary logs were asked for: what the server still has behind the newest is stored by the first pull.
+#[test]
+fn a_first_pull_begins_with_the_newest_backup() {
+    for family in [&FAMILIES[0], &FAMILIES[2]] {
+        let mut pair = Pair::new(family);
+        pair.source.sql("flush binary logs");
+        pair.backup();
+        pair.source.sql("insert w.n (v) values (1)");
+        pair.backup();
+        let newest = || {
+            let listed = pair.source.sql("show binary logs");
+            let last = listed.lines().last().unwrap().to_owned();
+            last.split('\t').next().unwrap().to_owned()
+        };
+        let file = newest();
+        pair.source.sql(
+            "insert w.n (v) values (2); flush binary logs; insert w.n (v) values (3); flush binary logs; insert w.n (v) values (4)",
+        );
+        assert_ne!(newest(), file);
+        let report = pair.pull().report.binlogs.unwrap();
+        let from = report.from.unwrap();
+        assert_eq!((from.file, from.position), (file, 0), "{}", family.name);
+        assert_eq!(report.gaps, [], "{}", family.name);
+        let wanted = state(&pair.source);
+        assert_eq!(pair.restored(&json!({"latest": true})), wanted);
+    }
+}
+
 /// What may be missing of a span is said, and what is not what was stored is not shown.
 #[test]
 fn a_gap_within_a_span_is_said_and_what_was_altered_is_not_shown() {

@@ -3,6 +3,7 @@
 pub mod actions;
 pub mod artefacts;
 pub mod backup;
+mod base;
 pub mod binlogs;
 pub mod dumps;
 pub mod manifest;

@@ -12,6 +12,8 @@ pub mod stored;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlog::chain::Base;
+use binlog::plan::First;
 use binlog::{Error, Limits, Pulled, Request, Segment};
 use chrono::DateTime;
 use crds::report::{Binlogs, Gap, LogPlace, Reason, exit};
@@ -26,9 +28,11 @@ use crate::artefact::{Artefacts, Origin, known};
 use crate::context::Context;
 use crate::database::mysql::source::{failure_of, place as address, scrubbed, session_settings};
 use crate::failure::Failure;
+use crate::mysql_backup::base;
 use crate::mysql_backup::stored::StoredDumps;
 use crate::report::Ticker;
 use crate::settings::Source;
+use crate::settings::options::Choice;
 use crate::stream::pipeline;
 
 /// Bytes of a segment at which it is closed: small enough that the store has it in one part.
@@ -93,10 +97,14 @@ fn pull(
     let begun = Instant::now();
     let mut sink = SegmentStore::new(context, place, next, last.clone());
     let last = last.map(|last| last.stored.segment);
+    let base = match last {
+        None => newest_base(context, place),
+        Some(_) => None,
+    };
     let identity = &context.settings.identity;
     let request = Request {
         last: last.as_ref(),
-        oldest: false,
+        first: base.as_ref().map_or(First::Newest, First::Base),
         server_id: binlog::replica(
             format!("{}/{}", identity.cluster_id, identity.object.uid).as_bytes(),
         ),
@@ -153,6 +161,26 @@ fn pull(
     );
     context.reporter.update(|r| r.message = message);
     Ok(())
+}
+
+/// Where the newest good backup lies in the log: a first pull begins there. One that can't be told is none.
+fn newest_base(context: &Context, place: &SegmentPlace) -> Option<Base> {
+    let dumps = StoredDumps {
+        context,
+        store: Arc::clone(&place.store),
+    };
+    let manifest = match dumps.choose(&Choice::default()) {
+        Ok(manifest) => manifest,
+        Err(e) => {
+            tracing::info!("the first pull begins with the newest file: {e}");
+            return None;
+        }
+    };
+    let base = base::base(&manifest);
+    if let Err(why) = &base {
+        tracing::info!("the first pull begins with the newest file: {why}");
+    }
+    base.ok()
 }
 
 /// Removes segments from before the oldest backup that is kept: no restore begins with them. Trouble is a warning.

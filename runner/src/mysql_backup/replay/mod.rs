@@ -1,7 +1,6 @@
 //! A dump and what came after it: which segments lead from it to a moment or a transaction, proven before the target is touched,
 //! and replayed once the dump is restored.
 
-mod base;
 mod filter;
 mod part;
 mod target;
@@ -13,7 +12,6 @@ use binlog::chain::{self, Refusal, Target as Until};
 use binlog::reread::{self, Astray, Found, Reading, Reread};
 use crds::report::Reason;
 
-use self::base::base;
 use self::filter::{Counts, Filter, Stop};
 pub(super) use self::part::Part;
 use self::target::{target, words};
@@ -21,6 +19,7 @@ use crate::context::Context;
 use crate::database::mysql::source::Flavour;
 use crate::database::mysql::target::replay::LogFile;
 use crate::failure::Failure;
+use crate::mysql_backup::base::{base, flavour};
 use crate::mysql_backup::binlogs::place::SegmentPlace;
 use crate::mysql_backup::binlogs::reading::{next, open};
 use crate::mysql_backup::binlogs::stored::StoredSegment;

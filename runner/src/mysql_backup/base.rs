@@ -12,7 +12,7 @@ use crate::mysql_backup::manifest::Manifest;
 ///
 /// # Errors
 /// It does not say, and what would make the next one say it.
-pub(super) fn base(manifest: &Manifest) -> Result<Base, String> {
+pub(crate) fn base(manifest: &Manifest) -> Result<Base, String> {
     let key = &manifest.key;
     let text = manifest.position.as_str();
     let place = quoted(text, "_LOG_FILE='").zip(number(text, "_LOG_POS="));
