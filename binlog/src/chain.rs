@@ -511,6 +511,34 @@ mod tests {
         }
     }
 
+    /// A day of pulls each 5 seconds, and more: the time grows with the number alone.
+    #[test]
+    fn the_plan_of_20_000_segments_is_made_in_a_moment() {
+        let count = 20_000_u32;
+        let mut all = vec![segment("one", 1, 0..100, (0, 1), (1000, 1000), Link::First)];
+        for n in 1..count {
+            let (at, time) = (u64::from(n), 1000 + n * 5);
+            let link = follows(&all[n as usize - 1]);
+            let range = at * 100..at * 100 + 100;
+            all.push(segment("one", 1, range, (at, at + 1), (time, time), link));
+        }
+        all.reverse();
+        let begun = std::time::Instant::now();
+        let chain = chain(&all);
+        let base = Base {
+            moment: 1000,
+            until: 1000,
+            ..base(1, 4, None)
+        };
+        let target = Target::Moment(1000 + 19_000 * 5);
+        let replay = replay(&all, &chain, &base, &target, None).unwrap();
+        let took = begun.elapsed();
+        println!("chain and plan of {count} segments: {took:?}");
+        assert_eq!((chain.windows.len(), chain.gaps.len()), (1, 0));
+        assert_eq!(replay.segments.len(), 19_001);
+        assert!(took < std::time::Duration::from_secs(30), "{took:?}");
+    }
+
     /// Two files of two segments: transactions 1 to 40, one each second from 1001 on; the second file was begun at 2000.
     fn four() -> Vec<Segment> {
         let a = segment("one", 1, 0..100, (0, 10), (1000, 1010), Link::First);

@@ -331,3 +331,112 @@ fn each_transaction_is_stored_or_in_a_named_gap() {
 fn some_faults_leave_each_transaction_stored_or_in_a_named_gap() {
     random_faults(&SERVERS[..1], 8, 4);
 }
+
+/// A server and its replica that change places; what each family calls it.
+struct Roles {
+    name: &'static str,
+    start: fn(&[&str]) -> MariaDb,
+    /// Options of both.
+    options: &'static [&'static str],
+    /// Forgets its own history.
+    forget: &'static str,
+    /// Follows the server of this port.
+    follow: fn(u16) -> String,
+    lead: &'static str,
+    /// All that it has committed, and the question whether another has it.
+    history: &'static str,
+    has: fn(&str) -> String,
+}
+
+const ROLES: [Roles; 2] = [
+    Roles {
+        name: "MariaDB 10.11",
+        start: mariadb,
+        options: &["--max-binlog-size=65536", "--log-slave-updates"],
+        forget: "reset master",
+        follow: |port| {
+            format!(
+                "stop slave; set global gtid_slave_pos = @@global.gtid_current_pos; change master to master_host='127.0.0.1', master_port={port}, master_user='full', master_password='S3cr3t-marker', master_use_gtid=slave_pos; start slave"
+            )
+        },
+        lead: "stop slave; reset slave all",
+        history: "select @@global.gtid_binlog_pos",
+        has: |all| format!("select master_gtid_wait('{all}', 60)"),
+    },
+    Roles {
+        name: "MySQL 9.7",
+        start: mysql,
+        options: &["--max-binlog-size=65536"],
+        forget: "reset binary logs and gtids",
+        follow: |port| {
+            format!(
+                "stop replica; change replication source to source_host='127.0.0.1', source_port={port}, source_user='full', source_password='S3cr3t-marker', source_auto_position=1, get_source_public_key=1; start replica"
+            )
+        },
+        lead: "stop replica; reset replica all",
+        history: "select @@global.gtid_executed",
+        has: |all| format!("select wait_for_executed_gtid_set('{all}', 60)"),
+    },
+];
+
+/// Behind one name one server follows the other, back and forth, pulled in between or not, with runs that are killed.
+fn change_places(roles: &Roles, rounds: u32, seed: u64) {
+    let options = |id: &'static str| [roles.options, &[id]].concat();
+    let first = (roles.start)(&options("--server-id=1"));
+    let mut other = (roles.start)(&options("--server-id=3"));
+    other.sql(&format!(
+        "drop database w; drop user p@'%'; drop user full@'%'; {}",
+        roles.forget
+    ));
+    other.sql(&(roles.follow)(first.port));
+    let mut world = World::new(first, roles.forget, seed);
+    let (mut joins, mut killed) = (0, 0);
+    for _ in 0..rounds {
+        world.write();
+        if world.random.below(2) == 0 {
+            world.runner.run().assert_good();
+            world.write();
+        }
+        if world.random.below(3) == 0 {
+            assert!(world.happen(1));
+            killed += 1;
+        }
+        let all = world.db.sql(roles.history).trim().replace("\\n", "");
+        assert_eq!(other.sql(&(roles.has)(&all)).trim(), "0", "{}", roles.name);
+        other.sql(roles.lead);
+        std::mem::swap(&mut world.db, &mut other);
+        let port = world.db.port;
+        other.sql(&(roles.follow)(port));
+        let runner = std::mem::replace(&mut world.runner, Runner::bare());
+        world.runner = runner.set("PORT", port.to_string());
+        world.write();
+        let done = world.runner.run();
+        assert_eq!(
+            done.code,
+            Some(0),
+            "{}: {}",
+            roles.name,
+            done.report.message
+        );
+        let report = done.report.binlogs.unwrap();
+        assert!(report.gaps.is_empty(), "{}: {:?}", roles.name, report.gaps);
+        joins += report.joins;
+        assert_eq!(world.account(), (world.marks.len(), 0), "{}", roles.name);
+    }
+    println!(
+        "| {}: failover to the replica and back | {rounds} | {rounds} | 0 | {} transactions, {joins} joins, {killed} runs killed |",
+        roles.name,
+        world.marks.len()
+    );
+    assert!(joins > 0);
+}
+
+#[test]
+#[ignore = "make test-long: twenty failovers of each family"]
+fn twenty_failovers_to_a_replica_and_back_lose_nothing() {
+    let seed = now();
+    println!("seed {seed}");
+    for roles in &ROLES {
+        change_places(roles, 20, seed);
+    }
+}
