@@ -31,10 +31,15 @@ const MOST_INTERVAL: i64 = 86_400;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Binlogs {
-    /// Time between two pulls, from 30s to 24h: what was committed since the last one is lost with the server. Unset means 5m.
+    /// Time between two pulls, from 30s to 24h: what was committed since the last one is lost with the server. Unset means 5m. With
+    /// continuous it is how long each Job stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = MAX_DURATION_TEXT))]
     pub interval: Option<String>,
+    /// True: a Job stays for each interval and pulls every 5 seconds, so that what is stored is at most 10 seconds behind, where
+    /// server and store answer within 5. Status grows at the end of each interval, when the next Job takes over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continuous: bool,
 }
 
 impl Binlogs {
@@ -64,6 +69,9 @@ impl Binlogs {
 pub struct BinlogStatus {
     /// Interval that the numbers in totals refer to, in seconds.
     pub interval_seconds: i64,
+    /// Each pull stays for an interval, and pulls what comes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continuous: bool,
     /// Start of the intervals.
     pub anchor: Time,
     /// Every interval that ended up to this moment is counted in totals exactly once.
@@ -130,7 +138,7 @@ pub struct BinlogTotals {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenPull {
-    /// End of its interval.
+    /// End of its interval; with continuous, when the one begins for which it stays.
     pub slot: Time,
     /// Name of its Job.
     pub job: String,
@@ -160,6 +168,9 @@ pub struct Gap {
     pub reason: String,
     /// Cause, and what helps.
     pub message: String,
+    /// The stored segment after it, by which a gap that is told twice is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub segment: String,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -193,6 +204,7 @@ impl BinlogStatus {
     pub fn beginning(interval_seconds: i64, now: DateTime<Utc>) -> Self {
         Self {
             interval_seconds,
+            continuous: false,
             anchor: to_k8s(now),
             accounted_until: to_k8s(now),
             totals: BinlogTotals::default(),
@@ -276,7 +288,12 @@ impl BinlogStatus {
                 to: moment(&told.to),
                 reason: told.cause.clone(),
                 message: clean(&told.message, MAX_GAP_MESSAGE),
+                segment: told.segment.clone(),
             };
+            let same = |known: &Gap| known.segment == gap.segment;
+            if !gap.segment.is_empty() && self.gaps.iter().any(same) {
+                continue;
+            }
             match self.gaps.first_mut() {
                 // Told again, once it is known where it ends.
                 Some(known) if known.from == gap.from && known.reason == gap.reason => {
@@ -358,6 +375,7 @@ mod tests {
             to: Some(at(to)),
             reason: "Purged".into(),
             message: "purged".into(),
+            segment: String::new(),
         }
     }
 
@@ -372,6 +390,7 @@ mod tests {
             from: text(&gap.from),
             to: text(&gap.to),
             message: gap.message.clone(),
+            segment: gap.segment.clone(),
         }
     }
 
@@ -389,6 +408,28 @@ mod tests {
             from: at(from),
             until: at(until),
         }
+    }
+
+    /// A run tells what the one before it found once more, for that may have died without a word.
+    #[test]
+    fn a_gap_that_is_told_again_is_known_by_its_segment() {
+        let named = |from, to, segment: &str| Gap {
+            segment: segment.into(),
+            ..gap(from, to)
+        };
+        let mut books = books();
+        let (one, two) = (named(10, 20, "a1"), named(22, 24, "b2"));
+        let both = [one.clone(), two.clone()];
+        books.take(&stored(1, 5, &[]), from_k8s(&at(30)));
+        assert_eq!(books.take(&stored(20, 25, &both), from_k8s(&at(30))), both);
+        let windows = [window(24, 25), window(20, 20), window(1, 5)];
+        assert_eq!(books.windows, windows);
+        // Both again, and one more, though the server's clock was set back.
+        let three = named(15, 16, "c3");
+        let all = [one, two, three.clone()];
+        let fresh = books.take(&stored(16, 17, &all), from_k8s(&at(30)));
+        assert_eq!((fresh, books.gaps_found), (vec![three], 3));
+        assert_eq!(books.windows[0], window(16, 17));
     }
 
     #[test]
@@ -450,7 +491,11 @@ mod tests {
     fn an_interval_is_whole_seconds_within_bounds() {
         let of = |text: &str| {
             let interval = Some(text.to_owned());
-            Binlogs { interval }.seconds()
+            let binlogs = Binlogs {
+                interval,
+                ..Binlogs::default()
+            };
+            binlogs.seconds()
         };
         assert_eq!(Binlogs::default().seconds(), Ok(300));
         for (text, seconds) in [("30s", 30), ("1m30s", 90), ("24h", 86_400), ("60s", 60)] {

@@ -136,11 +136,14 @@ pub struct BackupRunSpec {
 }
 
 /// How binary logs are pulled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunBinlogs {
     /// Seconds between two runs.
     pub interval_seconds: u32,
+    /// The moment, RFC 3339, until which the run stays and pulls what comes; unset, it ends at the end of the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
 }
 
 /// Receivers the operator knows of. What comes from `envFrom` it does not see.

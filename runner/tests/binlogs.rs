@@ -14,7 +14,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use age::secrecy::ExposeSecret;
-use common::segments::{assert_whole, chained, compare, kept, mariadb, mariadb_11, mysql, writes};
+use common::segments::{
+    assert_whole, chained, compare, end_of_log, kept, mariadb, mariadb_11, mysql, stored_up_to,
+    writes,
+};
 use common::{Finished, MariaDb, Runner};
 use serde_json::{Value, json};
 
@@ -105,8 +108,10 @@ fn a_gap_is_named_with_its_moments() {
     );
     let chain = chained(&kept(&runner, None));
     assert_eq!((chain.windows.len(), chain.gaps.len()), (2, 1));
-    // Told once: the next run goes on.
+    // Told once more, should its report be lost, and known by the segment behind it; then the next run goes on.
     db.sql("insert w.t values (4,'d')");
+    let again = pull(&runner).report.binlogs.unwrap().gaps;
+    assert_eq!(again, std::slice::from_ref(gap));
     assert!(pull(&runner).report.binlogs.unwrap().gaps.is_empty());
 }
 
@@ -351,4 +356,156 @@ fn what_stands_at_the_end_and_can_not_be_read_is_pulled_again() {
     let report = done.report.binlogs.unwrap();
     assert_eq!((report.transactions, report.gaps.len()), (2, 0));
     assert!(report.lag_seconds.is_some_and(|lag| lag < 60) && Duration::ZERO < done.took);
+}
+
+/// A runner that stays for so many seconds.
+fn staying(db: &MariaDb, seconds: i64) -> Runner {
+    stays(Runner::new(db), seconds)
+}
+
+fn stays(runner: Runner, seconds: i64) -> Runner {
+    let until = chrono::Utc::now() + chrono::Duration::seconds(seconds);
+    let until = crds::time::rfc3339(until);
+    pulling(
+        runner,
+        json!({"binlogs": {"intervalSeconds": 300, "until": until}}),
+    )
+}
+
+#[test]
+fn a_run_that_stays_is_at_most_ten_seconds_behind() {
+    for (start, status) in [
+        (mariadb as fn(&[&str]) -> MariaDb, "show master status"),
+        (mysql, "show binary log status"),
+    ] {
+        let db = start(&["--max-binlog-size=65536"]);
+        let first = puller(&db);
+        pull(&first);
+        let runner = stays(first, 20);
+        let (started, mut child) = (Instant::now(), runner.start());
+        let (mut open, mut most, mut id) = (vec![], Duration::ZERO, 0_u32);
+        while child.try_wait().unwrap().is_none() {
+            // The last pull begins when its time is over: what is committed before is in it.
+            if started.elapsed() < Duration::from_secs(18) {
+                db.sql(&writes(id * 100, 20));
+                id += 1;
+                open.push((end_of_log(&db, status), Instant::now()));
+            }
+            let stored = stored_up_to(&runner);
+            open.retain(|(place, committed)| {
+                let done = *place <= stored;
+                if done {
+                    most = most.max(committed.elapsed());
+                }
+                !done
+            });
+        }
+        let stored = stored_up_to(&runner);
+        let lost: Vec<_> = open.iter().filter(|(place, _)| *place > stored).collect();
+        assert!(lost.is_empty(), "{lost:?} behind {stored:?}");
+        let done = runner.finish(child, started);
+        done.assert_good();
+        let report = done.report.binlogs.unwrap();
+        println!(
+            "{} transactions in {} segments, at most {most:?} behind",
+            report.transactions, report.segments
+        );
+        assert_eq!(
+            (report.transactions, report.gaps.len()),
+            (i64::from(id) * 20, 0)
+        );
+        assert!(most < Duration::from_secs(10), "{most:?}");
+        assert!(done.took > Duration::from_secs(15), "{:?}", done.took);
+        // One that comes late pulls once.
+        db.sql("flush binary logs");
+        let late = stays(runner, -60);
+        pull(&late);
+        let kept = kept(&late, None);
+        assert_whole(&kept);
+        assert!(compare(&db, &kept) > 1);
+    }
+}
+
+#[test]
+fn a_run_that_stays_outlives_its_server_and_ends_when_it_is_told() {
+    let mut db = mariadb(&[]);
+    // Who sets it up hears at once what is wrong.
+    let nobody = staying(&db, 600).set("PORT", common::free_port().to_string());
+    let refused = nobody.run();
+    refused.assert_failed(3, "ConnectionRefused", &[]);
+    assert!(refused.took < Duration::from_secs(60), "{:?}", refused.took);
+
+    let runner = staying(&db, 600);
+    let (started, mut child) = (Instant::now(), runner.start());
+    let stored = |db: &MariaDb| {
+        let end = end_of_log(db, "show master status");
+        common::servers::wait_for("what was committed", || stored_up_to(&runner) >= end);
+    };
+    db.sql("insert w.t values (1, 'a')");
+    stored(&db);
+    db.kill();
+    db.start_again();
+    db.sql("insert w.t values (2, 'b')");
+    stored(&db);
+    assert!(child.try_wait().unwrap().is_none());
+    db.sql("insert w.t values (3, repeat('c', 3000000))");
+    common::run(std::process::Command::new("kill").arg(child.id().to_string()));
+    let told = Instant::now();
+    let done = runner.finish(child, started);
+    assert!(
+        told.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        told.elapsed()
+    );
+    done.assert_failed(1, "Terminated", &[]);
+    assert!(done.report.binlogs.unwrap().segments > 1);
+    // Two at once, then one alone.
+    let children = ["one", "other"].map(|pod| {
+        let runner = staying(&db, 12)
+            .set("SQLPATH", runner.sql_path().display().to_string())
+            .set("HOSTNAME", pod);
+        let child = runner.start();
+        (runner, child)
+    });
+    for round in 0..6 {
+        db.sql(&writes(round * 100, 30));
+    }
+    for (runner, child) in children {
+        let done = runner.finish(child, Instant::now());
+        println!("{}: {}", done.report.reason, done.report.message);
+    }
+    db.sql("flush binary logs");
+    let last = stays(runner, 0);
+    assert!(pull(&last).report.binlogs.unwrap().gaps.is_empty());
+    let kept = kept(&last, None);
+    assert_whole(&kept);
+    assert!(compare(&db, &kept) > 0);
+}
+
+/// Nobody hears what a run has found that is killed: the next one tells it, once.
+#[test]
+fn a_gap_that_a_killed_run_has_stored_is_told_by_the_next() {
+    let db = mariadb(&[]);
+    pull(&puller(&db));
+    let runner = staying(&db, 600);
+    let mut child = runner.start();
+    common::servers::wait_for("the first segment", || !stored_up_to(&runner).0.is_empty());
+    common::next_second();
+    db.sql("reset master; insert w.t values (1, 'a')");
+    let gaps = |runner: &Runner| chained(&kept(runner, None)).gaps.len();
+    common::servers::wait_for("the gap", || gaps(&runner) == 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let runner = stays(runner, 0);
+    for told in [1, 0] {
+        db.sql("insert w.n (v) values (1)");
+        let report = pull(&runner).report.binlogs.unwrap();
+        assert_eq!(report.gaps.len(), told, "{:?}", report.gaps);
+        for gap in &report.gaps {
+            assert_eq!(gap.cause, "Reset");
+            assert!(!gap.from.is_empty() && gap.from < gap.to, "{gap:?}");
+            assert_eq!(gap.segment.len(), 16);
+        }
+    }
+    assert_eq!(gaps(&runner), 1);
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{MAX_MESSAGE, MAX_NAME, MAX_REASON, MAX_TIME, MAX_WARNING, clean, said};
 use crate::text::word;
 
-/// Most gaps of a report.
-const MAX_GAPS: usize = 5;
+/// Most gaps of a report of binary logs.
+pub const MAX_GAPS: usize = 5;
 
 /// What was stored of a server's binary logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +74,9 @@ pub struct Gap {
     pub to: String,
     /// What happened, and what helps.
     pub message: String,
+    /// The segment behind it, by which a gap that is told twice is known; empty where nothing is stored behind it yet.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub segment: String,
 }
 
 impl Binlogs {
@@ -140,12 +143,14 @@ impl Gap {
             from,
             to,
             message,
+            segment,
         } = self;
         Self {
             cause: word(&cause, MAX_REASON),
             from: clean(&from, MAX_TIME),
             to: clean(&to, MAX_TIME),
             message: said(&message, MAX_MESSAGE),
+            segment: word(&segment, MAX_REASON),
         }
     }
 }

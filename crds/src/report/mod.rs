@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::run::{Artefact, MAX_ARTEFACTS, MAX_MESSAGE, TimedPhase, Verification};
 pub use crate::text::clean;
 use crate::text::word;
-pub use binlogs::{Binlogs, Gap, LogPlace};
+pub use binlogs::{Binlogs, Gap, LogPlace, MAX_GAPS};
 pub use reason::Reason;
 
 /// Schema of the report; a message without it is no report.

@@ -48,9 +48,7 @@ pub(crate) fn mysql(args: &CreateMysql) -> Result<MysqlBackup> {
             .transpose()?,
         encryption: encryption(&args.store)?,
         retention: retention(&args.store.retention)?,
-        binlogs: args.source.binlogs.clone().map(|interval| Binlogs {
-            interval: Some(interval),
-        }),
+        binlogs: args.source.binlogs.as_deref().map(binlogs),
         verify: verify(&args.store.verify),
         ..MysqlBackupSpec::default()
     };
@@ -78,6 +76,17 @@ pub(crate) fn mysql(args: &CreateMysql) -> Result<MysqlBackup> {
     let labels = pairs("--labels", &args.labels)?;
     object.metadata.labels = (!labels.is_empty()).then_some(labels);
     Ok(object)
+}
+
+/// What `--binlogs` takes instead of an interval.
+pub(crate) const CONTINUOUS: &str = "continuous";
+
+fn binlogs(text: &str) -> Binlogs {
+    let continuous = text == CONTINUOUS;
+    Binlogs {
+        interval: (!continuous).then(|| text.to_owned()),
+        continuous,
+    }
 }
 
 /// A problem in terms of the flag that set the field.

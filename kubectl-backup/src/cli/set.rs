@@ -67,7 +67,7 @@ pub(crate) struct PlaceFlags {
     /// What makes the dump.
     #[command(flatten)]
     pub(crate) engine: EngineFlags,
-    /// Store binary logs too, pulled this often, such as 5m; an empty one ends it
+    /// Store binary logs too, pulled this often, such as 5m, or continuous, at most 10 seconds behind; an empty one ends it
     #[arg(long, value_name = "INTERVAL")]
     pub(crate) binlogs: Option<String>,
     /// Volume, bucket or Storage.

@@ -60,7 +60,8 @@ fn spec(args: &Set) -> Result<Map<String, Value>> {
     if let Some(interval) = &args.places.binlogs {
         let binlogs = match interval.as_str() {
             "" => Value::Null,
-            interval => json!({ "interval": interval }),
+            mysql::CONTINUOUS => json!({ "continuous": true, "interval": null }),
+            interval => json!({ "interval": interval, "continuous": null }),
         };
         spec.insert("binlogs".to_owned(), binlogs);
     }

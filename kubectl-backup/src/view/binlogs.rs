@@ -21,10 +21,12 @@ pub(crate) fn binlogs(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleSta
     };
     let shown = |at: &Time| inputs.zone.show(from_k8s(at), zone);
     let interval = duration::human(books.interval_seconds);
-    page.field(
-        "Binary logs",
-        &format!("pulled every {interval}, {}", newest(books, inputs)),
-    );
+    let how = if books.continuous {
+        format!("pulled continuously, a Job for each {interval}")
+    } else {
+        format!("pulled every {interval}")
+    };
+    page.field("Binary logs", &format!("{how}, {}", newest(books, inputs)));
     if let Some(window) = books.windows.first() {
         let ago = duration::age(from_k8s(&window.until), inputs.now);
         page.field(
@@ -43,6 +45,7 @@ pub(crate) fn binlogs(page: &mut Page, inputs: &Inputs<'_>, status: &ScheduleSta
         to,
         reason,
         message,
+        segment: _,
     } in books.gaps.iter().take(SHOWN)
     {
         page.field(

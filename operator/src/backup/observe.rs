@@ -111,6 +111,7 @@ pub(crate) fn settings(
             .map(|v| v.every.unwrap_or(1).max(1)),
         verify_by_replay: false,
         binlog_interval: None,
+        binlogs_stay: false,
         notices: Wanted::of(&notifications, job.is_some_and(|j| has_bot(&j.env))),
         own_image: true,
     };

@@ -5,6 +5,9 @@
 //! That a slot is pulled stands in status before its Job is created, with the Job's name, which is
 //! fixed by object and slot. So a crash neither loses nor doubles one, and a Job that vanished is
 //! created again: pulling twice stores nothing twice.
+//!
+//! Where binary logs are pulled continuously, the pull of a slot stays until the next slot, whose pull
+//! takes over when it has ended: books and names are the same.
 
 use chrono::{DateTime, Duration, Utc};
 use crds::ScheduleStatus;
@@ -16,7 +19,7 @@ use crds::report::{Report, clean};
 use crds::request::Action;
 use crds::run::{MAX_MESSAGE, Run, RunResult, Trigger};
 use crds::schedule::Schedule;
-use crds::time::{from_k8s, rfc3339, to_k8s};
+use crds::time::{from_k8s, plus_seconds, rfc3339, to_k8s};
 use crds::verdict::good_runs;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -37,6 +40,9 @@ const RECHECK: Duration = Duration::seconds(30);
 pub(super) fn carry_on(draft: &mut Draft<'_>) {
     begin_books(draft);
     if draft.status.binlogs.is_none() {
+        if !draft.is_blind() {
+            abandoned(draft);
+        }
         return;
     }
     settle(draft);
@@ -53,29 +59,53 @@ fn schedule(seconds: i64) -> Option<Schedule> {
 }
 
 /// Books begin when binary logs are first asked for, and end when they are no longer, once no pull is
-/// open. An interval that was edited counts from the edit's first sight on.
+/// open. An interval that was edited counts from the edit's first sight on. A pull that would stay as it
+/// is not wanted any more is taken back: its Job is ended, and what it has stored is gone on from.
 fn begin_books(draft: &mut Draft<'_>) {
     let now = draft.now;
     let asked = draft.seen.settings.binlog_interval;
+    let stays = draft.seen.settings.binlogs_stay;
+    if let Some(books) = draft.status.binlogs.as_mut().filter(|b| b.continuous)
+        && (asked != Some(books.interval_seconds) || !stays)
+    {
+        books.withdraw();
+    }
     match (&mut draft.status.binlogs, asked) {
         (None, None) => {}
         (None, Some(seconds)) => {
-            draft.status.binlogs = Some(BinlogStatus::beginning(seconds, now));
+            draft.status.binlogs = Some(beginning(seconds, stays, now));
         }
         (Some(books), None) => {
             if books.open.is_none() {
                 draft.status.binlogs = None;
             }
         }
-        (Some(books), Some(seconds)) if books.interval_seconds != seconds => {
+        (Some(books), Some(seconds))
+            if (books.interval_seconds, books.continuous) != (seconds, stays) =>
+        {
             if books.open.is_none() {
                 pass(books, now, false);
+                let new = beginning(seconds, stays, now);
                 books.interval_seconds = seconds;
-                books.anchor = to_k8s(now);
-                books.accounted_until = to_k8s(now);
+                books.continuous = stays;
+                books.anchor = new.anchor;
+                books.accounted_until = new.accounted_until;
             }
         }
         (Some(_), Some(_)) => {}
+    }
+}
+
+/// Books that begin at `now`. A pull that stays begins at once, another when there is an interval to pull.
+fn beginning(seconds: i64, stays: bool, now: DateTime<Utc>) -> BinlogStatus {
+    let from = if stays {
+        plus_seconds(now, -seconds)
+    } else {
+        now
+    };
+    BinlogStatus {
+        continuous: stays,
+        ..BinlogStatus::beginning(seconds, from)
     }
 }
 
@@ -135,8 +165,11 @@ fn begin(draft: &mut Draft<'_>, open: &OpenPull) {
     }
     draft.wake_at(draft.now + RECHECK);
     // Its slot is in its name alone: Jobs with a slot are those of the schedule.
+    let books = draft.status.binlogs.as_ref().filter(|b| b.continuous);
+    let until = books.map(|b| plus_seconds(from_k8s(&open.slot), b.interval_seconds));
     draft.create_job(Seed {
         action: Action::Binlogs,
+        until,
         ..Seed::new(open.job.clone(), Trigger::Manual)
     });
 }

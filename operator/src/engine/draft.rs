@@ -117,6 +117,8 @@ pub struct Seed {
     pub action: Action,
     /// Options of the request.
     pub options: Options,
+    /// Until when it stays, for binary logs.
+    pub until: Option<DateTime<Utc>>,
     /// What to tell, for Notify.
     pub notice: Option<RunNotice>,
     /// The newest finished run failed, which receivers want to hear the end of.
@@ -134,6 +136,7 @@ impl Seed {
             request_id: None,
             action: Action::Backup,
             options: Options::default(),
+            until: None,
             notice: None,
             after_failure: false,
         }

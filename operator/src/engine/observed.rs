@@ -131,6 +131,8 @@ pub struct Settings {
     pub verify_by_replay: bool,
     /// Seconds between pulls of binary logs; `None` is none.
     pub binlog_interval: Option<i64>,
+    /// Each pull stays for such an interval.
+    pub binlogs_stay: bool,
     /// What receivers want to hear of.
     pub notices: super::Wanted,
     /// The pods run our runner, which writes reports.

@@ -9,4 +9,5 @@ pub(crate) use self::parts::{Pairs, Parts};
 pub(crate) use self::pod::{PodOptions, STARTUP, work_directory};
 pub(crate) use self::run::{
     Run, failure_policy, has_bot, has_client, has_scratch_server, is_slim, needs_client, replays,
+    staying,
 };

@@ -353,10 +353,15 @@ impl PodOptions {
         }
     }
 
+    /// Seconds until its container has to run.
+    pub(super) fn startup(&self) -> i64 {
+        bounds::startup_seconds(self.startup_deadline_seconds.unwrap_or(STARTUP))
+    }
+
     /// Seconds the Job may take: as written, else TIMEOUT with time to start and to stop. What an image
     /// of the user's makes of TIMEOUT is not known.
     pub(super) fn active_deadline(&self, own: bool) -> Option<i64> {
-        let startup = bounds::startup_seconds(self.startup_deadline_seconds.unwrap_or(STARTUP));
+        let startup = self.startup();
         let known = own.then(|| self.env_timeout()).flatten();
         let whole = |t: i64| t.saturating_add(startup).saturating_add(self.grace());
         self.active_deadline_seconds.or(known.map(whole))

@@ -27,6 +27,8 @@ const VERIFY_MOUNT: &str = "/run/backup-verify";
 const VERIFY_VOLUME: &str = "backup-verify";
 /// Retries where the object is silent.
 const BACKOFF_LIMIT: i32 = 2;
+/// Retries of a pull that stays: after 10, 20 and 40 seconds, so that one whose server is lacking something is told within minutes.
+const STAYING_RETRIES: i32 = 3;
 
 /// A run, and what its object says of it.
 pub(crate) struct Run<'a> {
@@ -77,10 +79,11 @@ impl Run<'_> {
             notice: seed.notice.clone(),
             operator_tells: self.operator_tells(),
             after_failure: seed.after_failure,
-            timeout_seconds: if seed.action == Action::Notify {
-                Some(NOTICE_SECONDS)
-            } else {
-                self.own.then(|| self.pod.timeout()).flatten()
+            timeout_seconds: match (seed.action, seed.until) {
+                (Action::Notify, _) => Some(NOTICE_SECONDS),
+                // What the object says of limits is said of runs that end by themselves.
+                (_, Some(_)) => None,
+                _ => self.own.then(|| self.pod.timeout()).flatten(),
             },
             literal_variables: Some(literal_variables(&self.pod.env)),
             options: if options == json!({}) {
@@ -132,8 +135,8 @@ impl Run<'_> {
             self.pod.backoff_limit = Some(0);
         }
         if seed.action == Action::Binlogs {
-            // The next interval tries again.
-            self.pod.backoff_limit = Some(0);
+            // The next interval tries again; one that stays would leave most of its own unread.
+            self.pod.backoff_limit = Some(seed.until.map_or(0, |_| STAYING_RETRIES));
         }
         let (labels, annotations) = metadata(self.object, seed);
         Parts {
@@ -180,8 +183,14 @@ impl Run<'_> {
 }
 
 /// Seconds that what moves no data may take where the object sets no limit: one that hangs would stand for ever.
+const BRIEF: i64 = 3600;
+
+/// Seconds that a pull may take which stays for so many: to start, to come to the end of the log, and to stay.
+pub(crate) fn staying(seconds: i64, pod: &PodOptions) -> i64 {
+    seconds.saturating_add(pod.startup()).saturating_add(BRIEF)
+}
+
 fn limit(action: Action) -> Option<i64> {
-    const BRIEF: i64 = 3600;
     matches!(action, Action::Probe | Action::List | Action::Binlogs).then_some(BRIEF)
 }
 

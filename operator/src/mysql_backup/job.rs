@@ -6,11 +6,14 @@ use crds::mysql_backup::MysqlBackupSpec;
 use crds::plan::{Credential, Storage};
 use crds::request::Action;
 use crds::run_spec::{RunBinlogs, RunSpec};
+use crds::time::rfc3339;
 use k8s_openapi::api::batch::v1::Job;
 
 use super::observe;
 use crate::engine::{Object, Seed};
-use crate::job::{Pairs, PodOptions, Run, has_scratch_server, is_slim, needs_client, replays};
+use crate::job::{
+    Pairs, PodOptions, Run, has_scratch_server, is_slim, needs_client, replays, staying,
+};
 
 /// Images of the runner.
 pub(super) struct Images<'a> {
@@ -38,13 +41,17 @@ pub(super) fn build(
     let clients = source.and_then(|s| s.client_image.clone());
     // An image that the object names is taken as it is, the runner's own as well.
     let slim = images.slim.filter(|_| is_slim(engine, seed));
+    let mut pod = PodOptions::from(spec.clone());
+    if let (Some(_), Some(binlogs)) = (seed.until, &spec.binlogs) {
+        pod.active_deadline_seconds = Some(staying(binlogs.seconds()?, &pod));
+    }
     let run = Run {
         object,
         api_version,
         seed,
         runner_image: slim.unwrap_or(images.runner),
         own,
-        pod: PodOptions::from(spec.clone()),
+        pod,
         // What replays a log needs the programs of its maker.
         client_image: clients.filter(|image| {
             own && (needs_client(engine, seed) || replays(seed)) && !image.is_empty()
@@ -75,7 +82,10 @@ pub(super) fn build(
             .map(Binlogs::seconds)
             .transpose()?
             .and_then(|seconds| u32::try_from(seconds).ok())
-            .map(|interval_seconds| RunBinlogs { interval_seconds }),
+            .map(|interval_seconds| RunBinlogs {
+                interval_seconds,
+                until: seed.until.map(rfc3339),
+            }),
         destination,
         compression: spec.compression,
         encryption: spec.encryption.clone(),
@@ -277,6 +287,34 @@ mod tests {
             seed.options.mode = Some("Restore".into());
         });
         insta::assert_snapshot!("verify", snapshot(&job));
+    }
+
+    /// What the object says of limits is said of runs that end by themselves.
+    #[test]
+    fn a_pull_that_stays_has_limits_of_its_own() {
+        let text = include_str!("../../tests/fixtures/mysqlbackup-typed.yaml").to_owned()
+            + "  binlogs: {continuous: true}\n";
+        let limits = |until: Option<&str>| {
+            let job = built(&text, |seed| {
+                (seed.slot, seed.scheduled_at) = (None, None);
+                seed.action = Action::Binlogs;
+                seed.until = until.and_then(parse_rfc3339);
+            });
+            let spec = job.spec.unwrap();
+            let env = spec.template.spec.unwrap().containers[0].env.clone();
+            let told = env.into_iter().flatten().find(|e| e.name == "BACKUP_SPEC");
+            let told: RunSpec = serde_json::from_str(&told.unwrap().value.unwrap()).unwrap();
+            (
+                told.binlogs.unwrap().until,
+                told.timeout_seconds.is_some(),
+                spec.active_deadline_seconds.unwrap(),
+                spec.backoff_limit.unwrap(),
+            )
+        };
+        let until = "2025-01-11T00:05:00Z";
+        let stays = (Some(until.to_owned()), false, 300 + 600 + 3600, 3);
+        assert_eq!(limits(Some(until)), stays);
+        assert_eq!(limits(None), (None, true, 3600, 0));
     }
 
     #[test]

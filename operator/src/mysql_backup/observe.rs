@@ -46,6 +46,7 @@ pub(super) fn settings(spec: &MysqlBackupSpec, runner_image: &str) -> Settings {
             .as_ref()
             .filter(|_| is_own(spec, runner_image))
             .and_then(|b| b.seconds().ok()),
+        binlogs_stay: spec.binlogs.as_ref().is_some_and(|b| b.continuous),
         notices: Wanted::of(&spec.notifications, bot(spec, runner_image)),
         own_image: is_own(spec, runner_image),
     }

@@ -187,7 +187,7 @@ impl Settings {
             notice: spec.as_ref().and_then(|s| s.notice.clone()),
             after_failure: spec.as_ref().is_some_and(|s| s.after_failure),
             client_image: spec.as_ref().and_then(|s| s.client_image.clone()),
-            binlogs: spec.as_ref().and_then(|s| s.binlogs),
+            binlogs: spec.as_ref().and_then(|s| s.binlogs.clone()),
             options: spec.map(|s| s.options).unwrap_or_default(),
             memory: memory(env),
             path: search_path(env),
@@ -323,6 +323,11 @@ fn timeout(
     input: &mut value::Input<'_>,
     spec: Option<&RunSpec>,
 ) -> Result<Option<Duration>, String> {
+    let binlogs = spec.and_then(|s| s.binlogs.as_ref());
+    if binlogs.is_some_and(|b| b.until.is_some()) {
+        // It speaks of runs that end by themselves.
+        return Ok(None);
+    }
     let typed = spec.and_then(|s| s.timeout_seconds);
     let env = input.get("TIMEOUT");
     if let Some(seconds) = typed {

@@ -117,6 +117,9 @@ pub fn decoded(key: &str, mut raw: Vec<u8>, identity: Option<&age::x25519::Ident
         reader.read_to_end(&mut plain).unwrap();
         raw = plain;
     }
+    if !key.contains(".zst") {
+        return raw;
+    }
     let mut text = tempfile::NamedTempFile::new().unwrap();
     std::io::Write::write_all(&mut text, &raw).unwrap();
     run(Command::new("zstd").arg("-dcq").arg(text.path())).stdout
@@ -171,4 +174,29 @@ pub fn writes(from: u32, count: u32) -> String {
     (from..from + count)
         .map(|i| format!("insert w.n (v) values ({i});\n"))
         .collect()
+}
+
+/// File and position up to which something is stored.
+pub fn stored_up_to(runner: &Runner) -> (String, u64) {
+    let mut manifests = runner.files().into_iter().filter(|f| {
+        let name = f.rsplit('/').next().unwrap();
+        f.contains("/binlogs/") && name.ends_with(".json") && !name.starts_with(['.', 's'])
+    });
+    let stored: Option<Value> = manifests
+        .next_back()
+        .and_then(|newest| serde_json::from_slice(&runner.read(&newest)).ok());
+    let Some(stored) = stored else {
+        return Default::default();
+    };
+    let segment = &stored["segment"];
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    (text(&segment["file"]), segment["to"].as_u64().unwrap())
+}
+
+/// File and position of the end of a server's log.
+pub fn end_of_log(db: &MariaDb, statement: &str) -> (String, u64) {
+    let status = db.sql(statement);
+    let mut words = status.split('\t');
+    let file = words.next().unwrap().to_owned();
+    (file, words.next().unwrap().parse().unwrap())
 }

@@ -8,6 +8,9 @@
     reason = "tests"
 )]
 
+use std::path::Path;
+use std::time::{Duration, Instant};
+
 use chrono::{DateTime, Utc};
 use crds::time::parse_rfc3339;
 use e2e::database::ROOT_PASSWORD;
@@ -29,6 +32,21 @@ fn stored(ns: &Namespace, moment: DateTime<Utc>) {
     eventually("what was committed is stored", 90, || {
         until(ns).is_some_and(|at| at >= moment)
     });
+}
+
+/// File and position up to which the volume holds segments.
+fn stored_up_to(volume: &Path) -> (String, u64) {
+    let newest = e2e::files(volume).into_iter().rfind(|f| {
+        let name = f.rsplit('/').next().unwrap();
+        f.contains("/binlogs/") && name.ends_with(".json") && name.starts_with('0')
+    });
+    let text = newest.and_then(|f| std::fs::read(volume.join(f)).ok());
+    let stored: Value = serde_json::from_slice(&text.unwrap_or_default()).unwrap_or_default();
+    let segment = &stored["segment"];
+    (
+        segment["file"].as_str().unwrap_or_default().to_owned(),
+        segment["to"].as_u64().unwrap_or_default(),
+    )
 }
 
 fn condition(ns: &Namespace) -> (String, String) {
@@ -54,7 +72,7 @@ fn the_window_grows_a_dropped_table_comes_back_and_a_log_that_was_begun_anew_is_
     let target = Server::start(&ns, "target", "");
     let source = source.awaited();
     source.sql("create database shop; create table shop.t (id int primary key, v varchar(20)); insert into shop.t values (1, 'a')");
-    let _volume = ns.volume("data");
+    let volume = ns.volume("data");
     ns.secret("root", &[("username", "root"), ("password", ROOT_PASSWORD)]);
     ns.backup(&[
         "create",
@@ -230,4 +248,43 @@ fn the_window_grows_a_dropped_table_comes_back_and_a_log_that_was_begun_anew_is_
     let runs = ns.backup(&["runs", "shop"]).ok().stdout;
     let line = runs.lines().find(|line| line.contains(&name)).unwrap();
     assert!(line.split_whitespace().any(|word| word == "yes"), "{runs}");
+
+    // Continuously: what is committed is in the store within seconds, while one Job follows the other.
+    ns.backup(&["set", "shop", "--binlogs", "continuous"]).ok();
+    let brief = r#"{"spec": {"binlogs": {"interval": "30s"}}}"#;
+    let object = "mysqlbackups.batch.isekiro.com/shop";
+    ns.kubectl(&["patch", object, "--type=merge", "-p", brief])
+        .ok();
+    eventually("the first Job stays", 60, || {
+        let books = books(&ns);
+        books["continuous"] == true && books["intervalSeconds"] == 30 && books["open"].is_object()
+    });
+    let succeeded = || books(&ns)["totals"]["succeeded"].as_i64().unwrap();
+    let (before, skipped) = (succeeded(), books(&ns)["totals"]["skipped"].clone());
+    let (mut most, mut id) = (Duration::ZERO, 10);
+    while succeeded() < before + 2 {
+        source.sql(&format!("insert into shop.v values ({id}, 'd')"));
+        id += 1;
+        let committed = Instant::now();
+        let end = source.sql("show master status");
+        let mut words = end.split('\t');
+        let end = (
+            words.next().unwrap().to_owned(),
+            words.next().unwrap().parse().unwrap(),
+        );
+        eventually("what was committed is in the store", 60, || {
+            stored_up_to(&volume) >= end
+        });
+        most = most.max(committed.elapsed());
+        assert!(id < 1000, "{}", books(&ns));
+    }
+    println!(
+        "continuous: {} commits, at most {most:?} until each was stored",
+        id - 10
+    );
+    let described = ns.backup(&["describe", "shop"]).ok().stdout;
+    assert!(described.contains("pulled continuously"), "{described}");
+    let totals = books(&ns)["totals"].clone();
+    assert_eq!(totals["skipped"], skipped, "{totals}");
+    assert!(totals["failed"] == 0 && totals["missed"] == 0, "{totals}");
 }

@@ -118,7 +118,7 @@ pub(crate) struct SourceFlags {
     /// What makes the dump.
     #[command(flatten)]
     pub(crate) engine: EngineFlags,
-    /// Store binary logs too, pulled this often, such as 5m, so that any moment can be restored to
+    /// Store binary logs too, pulled this often, such as 5m, or continuous, at most 10 seconds behind, so that any moment can be restored to
     #[arg(long, value_name = "INTERVAL")]
     pub(crate) binlogs: Option<String>,
     /// Variable of the backup program, as NAME=VALUE; can be repeated

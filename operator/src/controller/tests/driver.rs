@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use chrono::{DateTime, Duration, Utc};
 use crds::labels;
 use crds::report::Report;
+use crds::run_spec::SPEC_ENV;
 use crds::time::{parse_rfc3339, rfc3339};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;
@@ -379,7 +380,10 @@ impl Try {
         if let Some(done) = job["status"]["completionTime"].as_str() {
             return Some(at(done) + Duration::seconds(self.scenario.ttl?));
         }
-        Some(at(job["status"]["startTime"].as_str()?) + Duration::seconds(self.scenario.lasts))
+        let starts = at(job["status"]["startTime"].as_str()?);
+        // One that stays ends by the moment that it was told.
+        let stays = stays_until(job).map(|until| until.max(starts) + Duration::seconds(2));
+        Some(stays.unwrap_or(starts + Duration::seconds(self.scenario.lasts)))
     }
 
     fn move_jobs(&self, now: DateTime<Utc>) {
@@ -499,6 +503,13 @@ const RUNNER: &str = "backup-runner:test";
 
 fn pod_of(job: &str) -> String {
     format!("{job}-pod")
+}
+
+fn stays_until(job: &Value) -> Option<DateTime<Utc>> {
+    let env = &job["spec"]["template"]["spec"]["containers"][0]["env"];
+    let told = env.as_array()?.iter().find(|e| e["name"] == SPEC_ENV)?;
+    let spec: Value = serde_json::from_str(told["value"].as_str()?).unwrap();
+    parse_rfc3339(spec["binlogs"]["until"].as_str()?)
 }
 
 /// The pod that a Job of the runner leaves when all went well.

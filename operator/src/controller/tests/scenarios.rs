@@ -228,6 +228,24 @@ pub(super) fn all() -> Vec<Scenario> {
             vec![],
         ),
         scenario(
+            "binary logs that stay",
+            json!({"schedule": "5 * * * *", "image": "backup-runner:test", "source": {"host": "db", "credentialsSecretRef": {"name": "db"}}, "destination": {"s3": {"bucket": "b"}}, "binlogs": {"interval": "4m", "continuous": true}}),
+            vec![],
+        ),
+        scenario(
+            "binary logs that stay, then do not",
+            json!({"schedule": "5 * * * *", "image": "backup-runner:test", "source": {"host": "db", "credentialsSecretRef": {"name": "db"}}, "destination": {"s3": {"bucket": "b"}}, "binlogs": {"interval": "4m", "continuous": true}}),
+            vec![
+                ("2025-01-15T10:10:00Z", |s| {
+                    set(s, "binlogs", json!({"interval": "4m"}))
+                }),
+                ("2025-01-15T10:21:00Z", |s| {
+                    set(s, "binlogs", json!({"interval": "1h", "continuous": true}))
+                }),
+                ("2025-01-15T10:30:00Z", |s| set(s, "binlogs", Value::Null)),
+            ],
+        ),
+        scenario(
             "claimed, then given up",
             json!({}),
             vec![
@@ -334,6 +352,26 @@ pub(super) fn expected(name: &str) -> fn(&Ending) {
                 .iter()
                 .filter(|(what, _)| what.starts_with("Binlogs "));
             assert_eq!(pulls.map(|(_, n)| *n).collect::<Vec<_>>(), [1; 9], "{e:?}")
+        },
+        "binary logs that stay" => |e| {
+            // From 10:00:30 to 10:36:30; each is followed by the next, and the last is open at the end.
+            let all = json!({"due": 10, "succeeded": 9, "failed": 0, "skipped": 0, "missed": 0});
+            assert_eq!(e.pulls, all, "{e:?}");
+            let pulls = e
+                .created
+                .iter()
+                .filter(|(what, _)| what.starts_with("Binlogs "));
+            assert_eq!(pulls.map(|(_, n)| *n).collect::<Vec<_>>(), [1; 10], "{e:?}")
+        },
+        "binary logs that stay, then do not" => |e| {
+            assert_eq!(e.pulls, Value::Null, "{e:?}");
+            let pulls = e
+                .created
+                .iter()
+                .filter(|(what, _)| what.starts_with("Binlogs "));
+            // At 10:00:30, 10:04:30, 10:08:30; 10:14 and 10:18; 10:21.
+            assert_eq!(pulls.map(|(_, n)| *n).collect::<Vec<_>>(), [1; 6], "{e:?}");
+            assert!(!e.jobs.iter().any(|j| j.contains("-b")), "{e:?}")
         },
         "history" => |e| {
             started(e, &SLOTS);

@@ -91,6 +91,7 @@ fn books(message: &str) -> BinlogStatus {
         to: Some(time()),
         reason: "r".repeat(64),
         message: clean(message, 256),
+        segment: "f".repeat(16),
     };
     let window = Window {
         from: time(),
@@ -104,6 +105,7 @@ fn books(message: &str) -> BinlogStatus {
         missed: i64::MAX,
     };
     BinlogStatus {
+        continuous: true,
         totals: most,
         open: Some(OpenPull {
             slot: time(),

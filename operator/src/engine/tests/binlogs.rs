@@ -2,7 +2,7 @@
 
 use crds::binlogs::{BinlogStatus, Gap, Window};
 use crds::report::{self, Report};
-use crds::time::to_k8s;
+use crds::time::{rfc3339, to_k8s};
 
 use super::*;
 
@@ -206,6 +206,7 @@ fn a_window_grows_and_a_gap_is_told_once() {
         from: "2025-01-01T10:01:02Z".into(),
         to: "2025-01-01T10:01:40Z".into(),
         message: "the server removed binary logs before they were read".into(),
+        segment: "a1".into(),
     };
     let stored = report::Binlogs {
         first: "2025-01-01T10:01:40Z".into(),
@@ -224,6 +225,7 @@ fn a_window_grows_and_a_gap_is_told_once() {
         to: Some(at("2025-01-01T10:01:40Z")),
         reason: "Purged".into(),
         message: "the server removed binary logs before they were read".into(),
+        segment: "a1".into(),
     };
     assert_eq!(books(&world).gaps, [gap]);
     let told: Vec<&EventSpec> = world
@@ -272,6 +274,7 @@ fn a_gap_and_its_end_are_told_once() {
                 from: since.into(),
                 to: from.into(),
                 message: "purged".into(),
+                segment: "a1".into(),
             })
             .into_iter()
             .collect(),
@@ -321,6 +324,82 @@ fn a_gap_and_its_end_are_told_once() {
         ),
         (None, 1, 600, Some(2))
     );
+}
+
+/// Pulled continuously: the Job of a slot stays until the next slot, whose Job follows at once.
+#[test]
+fn a_pull_that_stays_is_followed_by_the_next_and_none_is_skipped() {
+    let mut world = world();
+    world.seen.status.binlogs = None;
+    world.seen.settings.binlogs_stay = true;
+    world.settle();
+    let begun = [name("2025-01-01T10:00:00Z")];
+    assert_eq!(pulls(&world), begun, "the first begins at once");
+    let until = |world: &World| {
+        let newest = world.started.iter().rev();
+        let mut newest = newest.filter(|s| s.action == Action::Binlogs);
+        newest.next().and_then(|s| s.until)
+    };
+    assert_eq!(until(&world), Some(t("2025-01-01T10:01:00Z")));
+    for minute in 1..=20 {
+        let at = t("2025-01-01T10:00:00Z") + Duration::minutes(minute);
+        // It ends a little before or behind its time, as its clock says.
+        world.live_to(at + Duration::seconds(minute % 7 - 2));
+        let job = pulls(&world).last().unwrap().to_string();
+        let said = report::Binlogs {
+            first: "2025-01-01T09:59:00Z".into(),
+            seen: rfc3339(world.now),
+            ..report::Binlogs::default()
+        };
+        pulled(&mut world, &job, said);
+        world.live_to(at + Duration::seconds(6));
+        assert_eq!(pulls(&world).last(), Some(&&*name(&rfc3339(at))));
+        assert_eq!(until(&world), Some(at + Duration::minutes(1)));
+    }
+    assert_eq!(totals(&world), [21, 20, 0, 0, 0]);
+    assert_eq!(books(&world).windows.len(), 1);
+    assert!(books(&world).continuous);
+    // One that goes on for longer costs the slots that it was in the way of.
+    let job = name("2025-01-01T10:20:00Z");
+    world.live_to(t("2025-01-01T10:22:30Z"));
+    world.finish(&job, false);
+    assert_eq!(totals(&world), [23, 20, 1, 1, 0]);
+    assert_eq!(pulls(&world).last(), Some(&&*name("2025-01-01T10:22:00Z")));
+}
+
+/// An edit does not wait for the end of a pull that stays: its Job is ended.
+#[test]
+fn a_pull_that_stays_is_taken_back_where_it_is_not_wanted_any_more() {
+    for (interval, stays) in [
+        (None, true),
+        (Some(MINUTE), false),
+        (Some(3600), true),
+        (None, false),
+    ] {
+        let mut world = world();
+        world.seen.status.binlogs = None;
+        world.seen.settings.binlogs_stay = true;
+        world.seen.settings.binlog_interval = Some(86_400);
+        world.settle();
+        let job = name("2025-01-01T10:00:00Z");
+        assert_eq!(pulls(&world), [job.as_str()]);
+        world.seen.settings.binlog_interval = interval;
+        world.seen.settings.binlogs_stay = stays;
+        world.at("2025-01-01T10:10:30Z");
+        assert!(world.deleted.contains(&(job, true)), "{interval:?} {stays}");
+        let Some(interval) = interval else {
+            assert_eq!(world.seen.status.binlogs, None);
+            continue;
+        };
+        let due = if stays {
+            name("2025-01-01T10:10:30Z")
+        } else {
+            world.live_to(t("2025-01-01T10:11:30Z"));
+            name("2025-01-01T10:11:30Z")
+        };
+        assert_eq!(pulls(&world).last(), Some(&&*due), "{interval} {stays}");
+        assert_eq!(totals(&world), [2, 0, 0, 1, 0]);
+    }
 }
 
 /// Books and backups beside each other, over a day of random ends.

@@ -2,6 +2,7 @@
 //! by one, so that the newest is found by two listings, and so that of two runs that store the same number one alone can: the
 //! manifest is created, never written over. Nothing of it is an artefact, which lie in the object's directory itself.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crds::names::short_hash;
@@ -16,6 +17,8 @@ use crate::store::{self, Entry, Note, Store};
 
 /// Segments of one directory.
 const GROUP: u64 = 1000;
+/// Manifests that are read at a time.
+const READERS: usize = 8;
 /// So many of the newest may be unreadable before a run gives up.
 const UNREADABLE: usize = 20;
 /// What a file of [`Seen`] may weigh.
@@ -38,6 +41,9 @@ pub struct KnownSegment {
     /// What they say.
     pub stored: StoredSegment,
 }
+
+/// A number, and what its manifest says; an error if it can't be read as one.
+type Numbered = (u64, Option<Result<StoredSegment, String>>);
 
 /// What is stored at the end.
 #[derive(Debug, Default)]
@@ -220,22 +226,25 @@ impl SegmentPlace {
         let (mut found, mut unreadable) = (vec![], vec![]);
         for group in self.groups()? {
             let entries = self.list(group)?;
-            let sizes = |key: &str| entries.iter().find(|e| e.key == key).map(|e| e.size);
+            let sizes: HashMap<&str, u64> =
+                entries.iter().map(|e| (e.key.as_str(), e.size)).collect();
             let mut numbers: Vec<u64> = entries
                 .iter()
                 .filter_map(|e| manifest_number(&e.key))
                 .collect();
             numbers.sort_unstable();
-            for number in numbers.into_iter().rev() {
-                context.check()?;
+            numbers.reverse();
+            for (number, read) in self.read_all(context, &numbers)? {
                 let key = self.manifest(number);
-                match self.read(number)? {
-                    Some(Ok(read)) if sizes(&read.stored.key) == Some(read.stored.stored_bytes) => {
-                        found.push(read.stored);
+                match read {
+                    Some(Ok(stored))
+                        if sizes.get(&*stored.key).copied() == Some(stored.stored_bytes) =>
+                    {
+                        found.push(stored);
                     }
-                    Some(Ok(read)) => unreadable.push(format!(
+                    Some(Ok(stored)) => unreadable.push(format!(
                         "{} is not there with the length on record",
-                        read.stored.key
+                        stored.key
                     )),
                     Some(Err(why)) => unreadable.push(format!("{key} ({why})")),
                     None => {}
@@ -246,6 +255,42 @@ impl SegmentPlace {
             }
         }
         Ok((found, unreadable))
+    }
+
+    /// The manifests of these numbers, in their order. Several are asked for at a time: a day may have thousands, and a store
+    /// takes a while for each.
+    fn read_all(&self, context: &Context, numbers: &[u64]) -> Result<Vec<Numbered>, Failure> {
+        let read = |numbers: &[u64]| -> Result<Vec<Numbered>, Failure> {
+            let one = |number: &u64| {
+                context.check()?;
+                let read = self.read(*number)?;
+                Ok((*number, read.map(|read| read.map(|known| known.stored))))
+            };
+            numbers.iter().map(one).collect()
+        };
+        let each = numbers.len().div_ceil(READERS).max(1);
+        let parts: Vec<Result<Vec<Numbered>, Failure>> = std::thread::scope(|scope| {
+            let readers: Vec<_> = numbers
+                .chunks(each)
+                .map(|part| scope.spawn(move || read(part)))
+                .collect();
+            readers
+                .into_iter()
+                .map(|reader| {
+                    reader.join().unwrap_or_else(|_| {
+                        Err(Failure::new(
+                            Reason::InternalError,
+                            "reading manifests of segments failed unexpectedly: report it with this log",
+                        ))
+                    })
+                })
+                .collect()
+        });
+        let mut all = Vec::with_capacity(numbers.len());
+        for part in parts {
+            all.extend(part?);
+        }
+        Ok(all)
     }
 
     /// Removes what nobody can take for a segment: bytes of a number that another attempt stored, and temporaries of dead ones.
@@ -338,6 +383,12 @@ impl SegmentPlace {
                 .filter_map(|e| manifest_number(&e.key))
                 .collect();
             numbers.sort_unstable();
+            let mut bytes: HashMap<u64, Vec<&str>> = HashMap::new();
+            for entry in &entries {
+                if let Some(number) = bytes_number(&entry.key) {
+                    bytes.entry(number).or_default().push(&entry.key);
+                }
+            }
             for number in numbers {
                 context.check()?;
                 let Some(read) = self.read(number)? else {
@@ -351,10 +402,8 @@ impl SegmentPlace {
                     }
                 }
                 let mut keys = vec![self.manifest(number)];
-                let bytes = entries
-                    .iter()
-                    .filter(|e| bytes_number(&e.key) == Some(number));
-                keys.extend(bytes.map(|e| e.key.clone()));
+                let bytes = bytes.remove(&number).unwrap_or_default();
+                keys.extend(bytes.into_iter().map(str::to_owned));
                 for key in before.replace(keys).iter().flatten() {
                     self.store.remove(key)?;
                     count += u64::from(manifest_number(key).is_some());

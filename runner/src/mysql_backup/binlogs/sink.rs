@@ -21,7 +21,10 @@ use crate::stream::codec::{Encoder, Encryption, codec_of};
 pub(super) struct SegmentStore<'a> {
     context: &'a Context,
     place: &'a SegmentPlace,
+    /// In the keys of bytes: no other attempt has it.
     tag: String,
+    /// How often it was said where to go on.
+    times: u32,
     /// The number of the next.
     next: u64,
     /// What is to stand before the next.
@@ -63,25 +66,32 @@ impl Write for Uploading<'_> {
 }
 
 impl<'a> SegmentStore<'a> {
-    /// Stores behind this one.
-    pub(super) fn new(
-        context: &'a Context,
-        place: &'a SegmentPlace,
-        next: u64,
-        before: Option<KnownSegment>,
-    ) -> Self {
+    /// Stores nothing yet.
+    pub(super) fn new(context: &'a Context, place: &'a SegmentPlace) -> Self {
         Self {
             context,
             place,
-            tag: crds::names::short_hash(&[&context.attempt().pod, &context.nonce], 8),
-            next,
-            before,
+            tag: String::new(),
+            times: 0,
+            next: 0,
+            before: None,
             open: None,
             count: Count::default(),
             stored_bytes: 0,
             first: None,
             gaps: vec![],
         }
+    }
+
+    /// Goes on behind this one, with this number.
+    pub(super) fn go_on(&mut self, next: u64, before: Option<KnownSegment>) {
+        self.next = next;
+        self.before = before;
+        self.open = None;
+        // What this run stored under a number without knowing what became of it is not in the way.
+        self.times += 1;
+        let (pod, times) = (self.context.attempt().pod, self.times.to_string());
+        self.tag = crds::names::short_hash(&[&pod, &self.context.nonce, &times], 8);
     }
 
     fn start(&mut self) -> Result<(), Failure> {

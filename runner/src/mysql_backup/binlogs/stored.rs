@@ -2,7 +2,7 @@
 
 use binlog::{MANIFEST, Segment};
 use crds::parts::CompressionType;
-use crds::report::Reason;
+use crds::report::{Gap, Reason};
 use crds::run_spec::ObjectId;
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +93,9 @@ pub struct Seen {
     pub last: String,
     /// The moment, in seconds since 1970 by the server's clock.
     pub moment: u32,
+    /// Gaps that the next run tells once more: one that dies leaves no report.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<Gap>,
 }
 
 impl Seen {

@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::database::mysql::source::Flavour;
 use crate::database::mysql::target::replay::LogFile;
 use crate::failure::Failure;
-use crate::mysql_backup::base::{base, flavour};
+use crate::mysql_backup::base::base;
 use crate::mysql_backup::binlogs::place::SegmentPlace;
 use crate::mysql_backup::binlogs::reading::{next, open};
 use crate::mysql_backup::binlogs::stored::StoredSegment;
