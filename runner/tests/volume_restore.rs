@@ -174,7 +174,7 @@ fn an_etcd_starts_on_the_data_directory_of_a_new_member() {
 }
 
 #[test]
-fn what_no_running_server_takes_is_put_there_as_it_is() {
+fn a_dump_of_a_format_of_pg_dumps_own_is_put_there_as_it_is() {
     let mut backup = Backup::new().with_postgres().with_disk(0);
     backup.plan["databases"][1]["args"] = json!(["--format=custom"]);
     backup.run(RUN).assert_good();
@@ -183,7 +183,13 @@ fn what_no_running_server_takes_is_put_there_as_it_is() {
         "usernameFile": backup.secret("to-user", "postgres"), "passwordFile": backup.secret("to", POSTGRES_PASSWORD),
     });
     let done = backup.restore(to, json!({"database": "other"}));
-    done.assert_failed(2, "InvalidSettings", &["pg_restore", "spec.to.volume"]);
+    done.assert_good();
+    let port = common::servers::postgres();
+    assert_eq!(
+        common::servers::psql(port, "other", "select count(*) from t"),
+        "3000"
+    );
+    common::servers::psql(port, "postgres", "drop database other");
     let target = backup.dir().join("volume");
     let options = json!({"directory": target, "dump": "maindb"});
     backup.restore(Value::Null, options).assert_good();
