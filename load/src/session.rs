@@ -57,6 +57,9 @@ impl Session {
         }
         // Others of this load hold a table for as long as the server takes for a frame of it.
         connection.execute("SET SESSION innodb_lock_wait_timeout = 3600")?;
+        // With unique_checks off, MariaDB fills an empty table in bulk: who reads it meanwhile and the load then wait for each
+        // other for ever (seen with 10.11.19). The unique keys that a dump switches it off for are made afterwards.
+        connection.execute("SET SESSION unique_checks = 1")?;
         // Sessions that use a table hold off who replaces it, and he all who come after him. The server says so in time, so that
         // these get through, and whoever asked decides how often he asks.
         connection.execute("SET SESSION lock_wait_timeout = 5")?;
