@@ -576,6 +576,7 @@ mod tests {
     /// A backup that was made before the first pull is gone on from, if the server still has what came behind it.
     #[test]
     fn the_first_time_behind_a_backup() {
+        type Row<'a> = (&'a str, &'a [(&'a str, u64)], &'a str, &'a str);
         let base = Base {
             server: identity("one"),
             file: "b.2".into(),
@@ -585,7 +586,7 @@ mod tests {
             until: 2,
         };
         let all = [("b.1", 900), ("b.2", 900), ("b.3", 9)];
-        let table: [(&str, &[(&str, u64)], &str, &str); 7] = [
+        let table: [Row<'_>; 7] = [
             ("one", &all, "0-1-50", "b.2"),
             ("one", &all, "0-1-90,4-1-1", "b.2"),
             ("one", &all[..2], "0-1-50", "b.2"),
