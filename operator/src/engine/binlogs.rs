@@ -65,9 +65,14 @@ fn begin_books(draft: &mut Draft<'_>) {
     let now = draft.now;
     let asked = draft.seen.settings.binlog_interval;
     let stays = draft.seen.settings.binlogs_stay;
+    let mut begins = now;
     if let Some(books) = draft.status.binlogs.as_mut().filter(|b| b.continuous)
         && (asked != Some(books.interval_seconds) || !stays)
     {
+        // A slot of the same second would have the name of the Job that is ended.
+        if let Some(open) = &books.open {
+            begins = now.max(plus_seconds(from_k8s(&open.slot), 1));
+        }
         books.withdraw();
     }
     match (&mut draft.status.binlogs, asked) {
@@ -85,7 +90,7 @@ fn begin_books(draft: &mut Draft<'_>) {
         {
             if books.open.is_none() {
                 pass(books, now, false);
-                let new = beginning(seconds, stays, now);
+                let new = beginning(seconds, stays, begins);
                 books.interval_seconds = seconds;
                 books.continuous = stays;
                 books.anchor = new.anchor;
