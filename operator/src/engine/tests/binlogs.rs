@@ -402,6 +402,24 @@ fn a_pull_that_stays_is_taken_back_where_it_is_not_wanted_any_more() {
     }
 }
 
+/// Its slot would name the Job that is ended, which would stay as it was told first.
+#[test]
+fn an_edit_in_the_second_in_which_a_pull_began_has_a_pull_of_its_own() {
+    let mut world = world();
+    world.seen.status.binlogs = None;
+    world.seen.settings.binlogs_stay = true;
+    world.seen.settings.binlog_interval = Some(86_400);
+    world.settle();
+    let job = name("2025-01-01T10:00:00Z");
+    assert_eq!(pulls(&world), [job.as_str()]);
+    world.seen.settings.binlog_interval = Some(MINUTE);
+    world.settle();
+    assert!(world.deleted.contains(&(job, true)));
+    world.live_to(t("2025-01-01T10:00:02Z"));
+    let due = name("2025-01-01T10:00:01Z");
+    assert_eq!(pulls(&world).last(), Some(&&*due));
+}
+
 /// Books and backups beside each other, over a day of random ends.
 #[test]
 fn backups_run_as_if_there_were_no_binary_logs() {
