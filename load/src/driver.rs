@@ -454,7 +454,7 @@ fn text_of(
     compress: Compress,
     source: &mut dyn Source,
 ) -> Result<Vec<u8>, Error> {
-    let (mut text, mut stored) = (vec![], vec![]);
+    let (mut text, mut stored, mut part) = (vec![], vec![], vec![]);
     let wanted = all.iter().filter(|f| sections.contains(&f.section));
     let raw = wanted
         .clone()
@@ -471,8 +471,9 @@ fn text_of(
         source
             .read(frame.at, frame.stored, &mut stored)
             .map_err(|e| Error::source(doing(), e))?;
-        let part = source::text(&stored, frame.raw, compress);
-        text.extend_from_slice(&part.map_err(|e| Error::source(doing(), e))?);
+        source::read_text(&stored, frame.raw, compress, &mut part)
+            .map_err(|e| Error::source(doing(), e))?;
+        text.extend_from_slice(&part);
     }
     Ok(text)
 }

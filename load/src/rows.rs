@@ -410,22 +410,22 @@ impl Reader<'_> {
         if self.set != Set::Binary || !matches!(class, Class::Bytes | Class::Utf8) {
             return None;
         }
-        let mut at = 0;
-        while let Some([high, low]) = rest.get(at..at + 2) {
-            let (Some(high), Some(low)) = (digit(*high), digit(*low)) else {
+        let mut bytes = 0;
+        for pair in rest.chunks_exact(2) {
+            let (high, low) = (DIGITS[usize::from(pair[0])], DIGITS[usize::from(pair[1])]);
+            if (high | low) > 15 {
                 break;
-            };
-            let byte = high << 4 | low;
-            match byte {
+            }
+            match high << 4 | low {
                 0 => out.extend_from_slice(b"\\0"),
                 b'\t' => out.extend_from_slice(b"\\t"),
                 b'\n' => out.extend_from_slice(b"\\n"),
                 b'\\' => out.extend_from_slice(b"\\\\"),
-                _ => out.push(byte),
+                byte => out.push(byte),
             }
-            at += 2;
+            bytes += 1;
         }
-        rest.get(at..).filter(|_| at > 0)
+        rest.get(2 * bytes..).filter(|_| bytes > 0)
     }
 }
 
@@ -449,15 +449,17 @@ fn latin1(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The value of a digit of sixteen.
-fn digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
+/// The value of a digit of sixteen; 255 for what is none.
+const DIGITS: [u8; 256] = {
+    let mut all = [255; 256];
+    let mut n = 0u8;
+    while n < 16 {
+        all[b"0123456789ABCDEF"[n as usize] as usize] = n;
+        all[b"0123456789abcdef"[n as usize] as usize] = n;
+        n += 1;
     }
-}
+    all
+};
 
 #[cfg(test)]
 mod tests {

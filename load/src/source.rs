@@ -8,6 +8,9 @@ use dump::{Compress, Frame};
 /// 1 GiB, of two digits a byte.
 const LARGEST: u64 = 5 << 30;
 
+/// Bytes of text for which memory is taken before any of it is there.
+const AT_ONCE: u64 = 64 << 20;
+
 /// The bytes of an artefact, before encryption.
 pub trait Source: Send {
     /// Reads `length` bytes from `at` on; they take the place of what is in `into`. Calls come in the order of the file.
@@ -70,39 +73,50 @@ pub fn text_of_frame(
             "the manifest has a frame of an impossible length",
         ));
     }
-    let mut stored = vec![];
+    let (mut stored, mut text) = (vec![], vec![]);
     source.read(frame.at, frame.stored, &mut stored)?;
-    text(&stored, frame.raw, compress)
+    read_text(&stored, frame.raw, compress, &mut text)?;
+    Ok(text)
 }
 
-/// The text of a frame, of `raw` bytes.
+/// Reads the text of a frame, of `raw` bytes, which takes the place of what is in `into`.
 ///
 /// # Errors
 /// It is damaged, or has another length.
-pub(crate) fn text(stored: &[u8], raw: u64, compress: Compress) -> io::Result<Vec<u8>> {
+pub(crate) fn read_text(
+    stored: &[u8],
+    raw: u64,
+    compress: Compress,
+    into: &mut Vec<u8>,
+) -> io::Result<()> {
     let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     if raw > LARGEST {
         return Err(damaged("a frame is larger than any row can be"));
     }
-    let mut text = Vec::with_capacity(usize::try_from(raw.min(64 << 20)).unwrap_or_default());
+    into.clear();
+    into.reserve(usize::try_from(raw.min(AT_ONCE)).unwrap_or_default());
     let most = raw + 1;
     match compress {
-        Compress::None => text.extend_from_slice(stored),
+        Compress::None => into.extend_from_slice(stored),
+        // Where it is to be is known: it needs no window of its own.
+        Compress::Zstd(_) if raw <= AT_ONCE => {
+            zstd::bulk::Decompressor::new()?.decompress_to_buffer(stored, into)?;
+        }
         Compress::Zstd(_) => {
             zstd::Decoder::with_buffer(stored)?
                 .take(most)
-                .read_to_end(&mut text)?;
+                .read_to_end(into)?;
         }
         Compress::Gzip(_) => {
             flate2::bufread::GzDecoder::new(stored)
                 .take(most)
-                .read_to_end(&mut text)?;
+                .read_to_end(into)?;
         }
     }
-    if text.len() as u64 != raw {
+    if into.len() as u64 != raw {
         return Err(damaged("a frame is not as long as its manifest says"));
     }
-    Ok(text)
+    Ok(())
 }
 
 /// A frame's stored length can be what its text became.
@@ -135,12 +149,15 @@ mod tests {
             let mut stored = vec![];
             let mut encoder = dump::Encoder::new(compress).unwrap();
             encoder.encode(&plain, &mut stored).unwrap();
-            assert_eq!(text(&stored, 100_000, compress).unwrap(), plain);
-            assert!(text(&stored, 99_999, compress).is_err());
-            assert!(text(&stored, 100_001, compress).is_err());
-            assert!(text(&stored, u64::MAX, compress).is_err());
-            stored.pop();
-            assert!(text(&stored, 100_000, compress).is_err());
+            let mut text = b"before".to_vec();
+            let mut read = |stored: &[u8], raw| read_text(stored, raw, compress, &mut text);
+            assert!(read(&stored, 99_999).is_err());
+            assert!(read(&stored, 100_001).is_err());
+            assert!(read(&stored, AT_ONCE + 1).is_err());
+            assert!(read(&stored, u64::MAX).is_err());
+            assert!(read(&stored[..stored.len() - 1], 100_000).is_err());
+            read(&stored, 100_000).unwrap();
+            assert_eq!(text, plain);
         }
     }
 }

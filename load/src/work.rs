@@ -1,6 +1,5 @@
 //! What each session of a load does: frames, then keys.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -127,6 +126,14 @@ pub(crate) struct Work<'a> {
     pub(crate) most: AtomicUsize,
     /// Frames of which an earlier attempt loaded the first rows.
     pub(crate) parts: Mutex<BTreeMap<usize, Part>>,
+}
+
+/// Memory that a session uses again for each frame.
+#[derive(Default)]
+struct Buffers {
+    text: Vec<u8>,
+    /// The same as rows of LOAD DATA.
+    lines: Vec<u8>,
 }
 
 /// Wakes the others where a thread panics: they would wait for the table that it has to itself.
@@ -302,9 +309,9 @@ impl Work<'_> {
     pub(crate) fn frames(&self) {
         let _alarm = Alarm(&self.queue);
         let worked = self.patient_session(self.open).and_then(|mut session| {
-            let mut lines = vec![];
+            let mut buffers = Buffers::default();
             while let Some(job) = self.queue.take()? {
-                self.frame(&mut session, &job, &mut lines)?;
+                self.frame(&mut session, &job, &mut buffers)?;
                 self.queue.release(&job);
             }
             Ok(())
@@ -314,7 +321,12 @@ impl Work<'_> {
         }
     }
 
-    fn frame(&self, session: &mut Session, job: &Job, lines: &mut Vec<u8>) -> Result<(), Error> {
+    fn frame(
+        &self,
+        session: &mut Session,
+        job: &Job,
+        Buffers { text: room, lines }: &mut Buffers,
+    ) -> Result<(), Error> {
         let Some(table) = self.table(job.table) else {
             return Ok(());
         };
@@ -336,11 +348,11 @@ impl Work<'_> {
         };
         let (text, wanted) = match frame {
             Some(frame) => {
-                let text = source::text(&job.stored, frame.raw, self.compress);
-                let text = text.map_err(|e| Error::source(doing(), e))?;
-                (Cow::Owned(text), frame.rows)
+                source::read_text(&job.stored, frame.raw, self.compress, room)
+                    .map_err(|e| Error::source(doing(), e))?;
+                (room.as_slice(), frame.rows)
             }
-            None => (Cow::Borrowed(job.stored.as_slice()), job.rows),
+            None => (job.stored.as_slice(), job.rows),
         };
         let mut there = self
             .parts
@@ -351,7 +363,7 @@ impl Work<'_> {
         let (mut tries, mut full) = (0, None);
         let done = loop {
             let (before, most) = (there.rows, self.most.load(Ordering::Relaxed));
-            let e = match self.attempt(session, job, table, (&text, wanted), &mut there, lines) {
+            let e = match self.attempt(session, job, table, (text, wanted), &mut there, lines) {
                 Ok(loaded) => break loaded,
                 Err(e) => e,
             };
@@ -426,7 +438,7 @@ impl Work<'_> {
     ) -> Result<Attempt, wire::Error> {
         session.enter(&table.database)?;
         if !table.transactional {
-            let loaded = inserted(session, table, text)?;
+            let loaded = self.inserted(session, table, text)?;
             if let Some(journal) = self.journal.filter(|_| job.last) {
                 let before = self.state().heard.get(&Some(job.table)).cloned();
                 let before = before.unwrap_or_default();
@@ -469,7 +481,7 @@ impl Work<'_> {
                 hash: Some(sum.hash),
                 warnings: vec![],
             }),
-            None => inserted(session, table, text),
+            None => self.inserted(session, table, text),
         }
     }
 
@@ -607,6 +619,52 @@ impl Work<'_> {
         self.heard(Some(alter.table), warnings);
         Ok(())
     }
+
+    /// Sends the statements of a frame; gives what the server took.
+    fn inserted(
+        &self,
+        session: &mut Session,
+        table: &TablePlan,
+        text: &[u8],
+    ) -> Result<Attempt, wire::Error> {
+        let versioned = table.definition.versioned;
+        if versioned {
+            session.execute(b"/*M!101100 SET SESSION system_versioning_insert_history = 1 */")?;
+        }
+        let mut all = Attempt {
+            hash: Some(0),
+            ..Attempt::default()
+        };
+        for statement in Statements::of(text) {
+            let statement = statement
+                .map_err(|_| wire::Error::Malformed("a statement of the dump has no end"))?;
+            let insert = statement.starts_with(b"INSERT INTO ");
+            // What is set for the rows of a table is set above, for each frame.
+            if versioned && !insert {
+                continue;
+            }
+            // Nobody has looked at what stands among the rows of a frame before the target was changed.
+            if self.journal.is_some() && !insert && !is_of_keys(statement, table) {
+                return Err(wire::Error::Malformed(
+                    "a frame of rows holds another statement",
+                ));
+            }
+            let done = session.execute(statement)?;
+            if insert {
+                all.rows += done.affected;
+                let sum = rows::sum(statement).map(|sum| sum.hash);
+                all.hash = all.hash.zip(sum).map(|(a, b)| a.wrapping_add(b));
+            }
+            if done.warnings > 0 {
+                session::add(&mut all.warnings, session.warnings()?);
+            }
+        }
+        if versioned {
+            session
+                .execute(b"/*M!101100 SET SESSION system_versioning_insert_history = DEFAULT */")?;
+        }
+        Ok(all)
+    }
 }
 
 /// The target can't be reached, or does not let anybody in yet: ER_CON_COUNT_ERROR, ER_SERVER_SHUTDOWN.
@@ -617,36 +675,10 @@ fn is_away(e: &wire::Error) -> bool {
     }
 }
 
-/// Sends the statements of a frame; gives what the server took.
-fn inserted(session: &mut Session, table: &TablePlan, text: &[u8]) -> Result<Attempt, wire::Error> {
-    let versioned = table.definition.versioned;
-    if versioned {
-        session.execute(b"/*M!101100 SET SESSION system_versioning_insert_history = 1 */")?;
-    }
-    let mut all = Attempt {
-        hash: Some(0),
-        ..Attempt::default()
-    };
-    for statement in Statements::of(text) {
-        let statement =
-            statement.map_err(|_| wire::Error::Malformed("a statement of the dump has no end"))?;
-        let insert = statement.starts_with(b"INSERT INTO ");
-        // What is set for the rows of a table is set above, for each frame.
-        if versioned && !insert {
-            continue;
-        }
-        let done = session.execute(statement)?;
-        if insert {
-            all.rows += done.affected;
-            let sum = rows::sum(statement).map(|sum| sum.hash);
-            all.hash = all.hash.zip(sum).map(|(a, b)| a.wrapping_add(b));
-        }
-        if done.warnings > 0 {
-            session::add(&mut all.warnings, session.warnings()?);
-        }
-    }
-    if versioned {
-        session.execute(b"/*M!101100 SET SESSION system_versioning_insert_history = DEFAULT */")?;
-    }
-    Ok(all)
+/// True if a statement switches the keys of a table that is not transactional off or on, as a dump does around its rows.
+fn is_of_keys(statement: &[u8], table: &TablePlan) -> bool {
+    let name = sql::name(&table.definition.name);
+    ["DISABLE", "ENABLE"]
+        .iter()
+        .any(|how| statement == format!("/*!40000 ALTER TABLE {name} {how} KEYS */").as_bytes())
 }

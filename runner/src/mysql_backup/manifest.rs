@@ -4,11 +4,12 @@
 use crds::report::Reason;
 use std::ops::Range;
 
-use crds::parts::{CompressionType, Engine};
+use crds::parts::{Compression, CompressionType, Engine};
 use crds::run_spec::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use crate::database::contents::Table;
+use crate::database::mysql::native;
 use crate::database::mysql::source::Flavour;
 use crate::database::server_identity::ServerIdentity;
 use crate::failure::Failure;
@@ -169,6 +170,14 @@ impl Manifest {
         };
         let found = frames.iter().filter(of_accounts);
         Ok(found.map(|f| f.raw_at..f.raw_at + f.raw).collect())
+    }
+
+    /// How the frames of its dump are compressed.
+    pub(crate) fn compress(&self) -> dump::Compress {
+        native::compress(Compression {
+            type_: self.compression,
+            level: None,
+        })
     }
 
     /// True if it may belong to the object of `identity`, so that it can be read for it. What may be

@@ -4,14 +4,13 @@
 //! scratch server that is older than the source or of another flavour: what it refuses or has
 //! otherwise proves nothing, and is told with what would.
 
-use crds::parts::{Compression, Engine};
+use crds::parts::Engine;
 use crds::report::Reason;
 
 use crate::context::Context;
 use crate::database::contents::{differences, differs};
 use crate::database::mysql::dump_reader::Summary;
 use crate::database::mysql::load;
-use crate::database::mysql::native;
 use crate::database::mysql::scratch::{Scratch, by_number, counted, mysqld, said, unable};
 use crate::database::mysql::scratch_sessions::Dumped;
 use crate::database::mysql::source::{Client, Clients, Flavour};
@@ -204,10 +203,7 @@ fn by_sessions(
     let stored = || artefacts::stored(store, manifest);
     let bytes = || artefacts::decrypted(context, manifest, stored()?);
     let text = || artefacts::open(context, store, manifest);
-    let compress = native::compress(Compression {
-        type_: manifest.compression,
-        level: None,
-    });
+    let compress = manifest.compress();
     let dump = match &frames {
         Some(frames) => Dumped::Frames(frames, compress, &bytes),
         None if manifest.engine == Some(Engine::Native) => {

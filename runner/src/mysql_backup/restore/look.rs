@@ -2,14 +2,15 @@
 
 use crds::parts::Engine;
 use crds::report::Reason;
-use load::{Shape, Survey};
+use dump::{Frames, Section};
+use load::{Sequential, Shape, Source, Survey};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::context::Context;
-use crate::database::mysql::sql::{Found, Rewrite, Script};
+use crate::database::mysql::sql::{Found, Rewrite, Right, Script};
 use crate::failure::Failure;
 use crate::mysql_backup::artefacts;
 use crate::mysql_backup::manifest::Manifest;
@@ -94,13 +95,36 @@ pub(super) fn look(
     manifest: &Manifest,
     (wish, without): (&Rewrite, &[Range<u64>]),
 ) -> Result<Seen, Failure> {
+    compared(context, store, manifest, |stored| {
+        read(context, manifest, stored, (wish, without))
+    })
+}
+
+/// The same of what is loaded by its frames: of those that hold rows the stored bytes alone are read, as each of their statements
+/// is looked at when it is loaded.
+///
+/// # Errors
+/// As [`look`].
+pub(super) fn look_at_frames(
+    context: &Context,
+    store: &dyn Store,
+    manifest: &Manifest,
+    (frames, wish, accounts): (&Frames, &Rewrite, bool),
+) -> Result<Found, Failure> {
+    compared(context, store, manifest, |stored| {
+        read_frames(context, manifest, stored, (frames, wish, accounts))
+    })
+}
+
+/// Reads the artefact, and compares the stored bytes.
+fn compared<T>(
+    context: &Context,
+    store: &dyn Store,
+    manifest: &Manifest,
+    read: impl FnOnce(Box<dyn Read + Send>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let measured = Measured::new(artefacts::stored(store, manifest)?);
-    let read = read(
-        context,
-        manifest,
-        Box::new(measured.clone()),
-        (wish, without),
-    );
+    let read = read(Box::new(measured.clone()));
     if let Err(e) = &read
         && context.check().is_err()
     {
@@ -129,15 +153,7 @@ fn read(
             Ok(0) => break,
             Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => {
-                return Err(e.downcast::<Failure>().unwrap_or_else(|e| {
-                    let key = &manifest.key;
-                    Failure::new(
-                        Reason::Damaged,
-                        format!("{key} can't be read to its end: {e}"),
-                    )
-                }));
-            }
+            Err(e) => return Err(not_read(manifest, e)),
         };
         out.clear();
         script.feed(&buffer[..n], &mut out);
@@ -152,8 +168,61 @@ fn read(
         true => Ok(shape),
         false => Err("is to be loaded by its frames, which this server or user does not allow"),
     });
+    found(manifest, script).map(|found| (found, shape))
+}
+
+fn read_frames(
+    context: &Context,
+    manifest: &Manifest,
+    stored: Box<dyn Read + Send>,
+    (frames, wish, accounts): (&Frames, &Rewrite, bool),
+) -> Result<Found, Failure> {
+    let mut source = Sequential::new(artefacts::decrypted(context, manifest, stored)?);
+    let compress = manifest.compress();
+    let mut script = Script::new(wish.clone());
+    let (mut rows, mut skipped, mut out) = (false, vec![], vec![]);
+    for frame in frames.iter() {
+        context.check()?;
+        let wanted = match frame.section {
+            Section::Data => frame.table.is_empty(),
+            Section::Accounts | Section::Grants => accounts,
+            _ => true,
+        };
+        rows |= frame.rows > 0;
+        if wanted {
+            let text = load::text_of_frame(&mut source, &frame, compress)
+                .map_err(|e| not_read(manifest, e))?;
+            out.clear();
+            script.feed(&text, &mut out);
+        } else {
+            // Up to here, so that an end is asked for at each frame.
+            source
+                .read(frame.at, 0, &mut skipped)
+                .map_err(|e| not_read(manifest, e))?;
+        }
+    }
+    out.clear();
+    script.finish(&mut out);
+    let mut found = found(manifest, script)?;
+    if rows {
+        found.rights.insert(Right::Insert);
+    }
+    Ok(found)
+}
+
+fn found(manifest: &Manifest, script: Script) -> Result<Found, Failure> {
+    let key = &manifest.key;
     script
         .found()
-        .map(|found| (found, shape))
-        .map_err(|what| Failure::new(Reason::Damaged, format!("{} holds {what}", manifest.key)))
+        .map_err(|what| Failure::new(Reason::Damaged, format!("{key} holds {what}")))
+}
+
+fn not_read(manifest: &Manifest, e: io::Error) -> Failure {
+    e.downcast::<Failure>().unwrap_or_else(|e| {
+        let key = &manifest.key;
+        Failure::new(
+            Reason::Damaged,
+            format!("{key} can't be read to its end: {e}"),
+        )
+    })
 }

@@ -11,19 +11,18 @@
 //!   replays what the binary logs hold behind the dump, and takes the newest dump that leads there.
 //!
 //! The artefact is read twice. First its stored bytes are compared with the manifest, and what the
-//! dump would do is seen: what it may not do is told before the first statement is sent. Then it is
-//! loaded. A database that holds tables, and the server the dump came from, need `overwrite`.
+//! dump would do is seen: what it may not do is told before the first statement is sent. Of frames with rows that is nothing but
+//! rows, or it is not loaded. Then it is loaded. A database that holds tables, and the server the dump came from, need `overwrite`.
 
 mod look;
 mod part;
 
-use crds::parts::{Compression, Engine};
+use crds::parts::Engine;
 use crds::report::Reason;
 use crds::run::Artefact;
 use load::Sequential;
 
 use crate::context::Context;
-use crate::database::mysql::native;
 use crate::database::mysql::source::Client;
 use crate::database::mysql::sql::Rewrite;
 use crate::database::mysql::target::frames::Framed;
@@ -84,26 +83,38 @@ pub fn run(context: &Context) -> Result<(), Failure> {
     } else {
         manifest.accounts()?
     };
-    let (found, shape) = look::look(context, store.as_ref(), &manifest, (&wish, &without))?;
+    let all = || look::look(context, store.as_ref(), &manifest, (&wish, &without));
+    let native = manifest.engine == Some(Engine::Native);
+    let frames = manifest.frames()?.filter(|_| native);
+    let (found, shape) = match &frames {
+        Some(frames) => {
+            let how = (frames, &wish, options.accounts);
+            let found = look::look_at_frames(context, store.as_ref(), &manifest, how)?;
+            (found, Err("is loaded by its frames"))
+        }
+        None => all()?,
+    };
     let target = Target::connect(context, source)?;
-    let plan = Plan {
+    let mut plan = Plan {
         what: manifest.key.clone(),
         found,
-        wish,
+        wish: wish.clone(),
         names,
         bare: false,
         server: &manifest.server_identity,
         arguments: manifest.arguments.clone(),
-        native: manifest.engine == Some(Engine::Native),
+        native,
         without: without.clone(),
         sha256: &manifest.raw_sha256,
         shape,
         verify: options.verify,
     };
-    let frames = match manifest.frames()? {
-        Some(frames) if plan.native && target.takes_sessions(&plan) => Some(frames),
-        _ => None,
-    };
+    let whole = frames.is_some();
+    let frames = frames.filter(|_| target.takes_sessions(&plan));
+    if whole && frames.is_none() {
+        // What is loaded by its text is looked at as a text.
+        (plan.found, plan.shape) = all()?;
+    }
     // A restore that goes on finds its own tables.
     if !options.overwrite && (frames.is_none() || options.dry_run) {
         target.free(&plan).map_err(|e| match e.reason {
@@ -145,10 +156,7 @@ pub fn run(context: &Context) -> Result<(), Failure> {
         let dump = artefacts::decrypted(context, &manifest, Box::new(stored.clone()))?;
         let framed = Framed {
             frames: &frames,
-            compress: native::compress(Compression {
-                type_: manifest.compression,
-                level: None,
-            }),
+            compress: manifest.compress(),
             wanted: &|_| true,
             source: &mut Sequential::new(dump),
             accounts: options.accounts,

@@ -10,14 +10,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crds::parts::{Compression, CompressionType, Engine};
+use crds::parts::{CompressionType, Engine};
 use crds::report::Reason;
 use dump::{Frame, Frames, Section};
 use load::{Sequential, Source};
 
 use crate::context::Context;
 use crate::database::contents::Table;
-use crate::database::mysql::native;
 use crate::database::mysql::sql::{Definers, Found, Rewrite, Script, Selection};
 use crate::database::mysql::target::frames::Framed;
 use crate::database::mysql::target::{Plan, Target};
@@ -299,7 +298,7 @@ impl<'a> Opened<'a> {
         let all = Selection::default();
         let selection = wish.only.as_deref().unwrap_or(&all);
         self.keep(selection)?;
-        let compress = self.compress();
+        let compress = self.manifest.compress();
         let mut out = vec![];
         for frame in definitions(self.frames, selection) {
             self.context.check()?;
@@ -321,13 +320,6 @@ impl<'a> Opened<'a> {
                 Reason::Damaged,
                 format!("what is read of {key} is not what was stored: {e}; take another artefact, and check the store's health"),
             )
-        })
-    }
-
-    fn compress(&self) -> dump::Compress {
-        native::compress(Compression {
-            type_: self.manifest.compression,
-            level: None,
         })
     }
 
@@ -391,7 +383,7 @@ impl<'a> Opened<'a> {
                 Some(stored)
             }
         };
-        let compress = self.compress();
+        let compress = self.manifest.compress();
         let framed = Framed {
             frames: self.frames,
             compress,
