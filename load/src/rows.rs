@@ -640,7 +640,7 @@ mod tests {
     fn latin1_is_what_servers_mean_by_it() {
         let bytes = HIGH_IN_UTF8.as_bytes().chunks(2);
         let mut text: Vec<u8> = bytes
-            .map(|two| digit(two[0]).unwrap() << 4 | digit(two[1]).unwrap())
+            .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
             .collect();
         text.extend(('\u{a0}'..='\u{ff}').collect::<String>().into_bytes());
         let mut out = vec![];

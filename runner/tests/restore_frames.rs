@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use common::{Finished, MariaDb, Runner};
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 const USERS: &str = "create user full@'%' identified by 'S3cr3t-marker'; grant all on *.* to full@'%' with grant option;";
 
@@ -174,6 +175,44 @@ fn a_restore_that_is_killed_goes_on_and_brings_all() {
     assert!(message.contains("going on where"), "{message}");
     assert_eq!(everything(&target), wanted);
     assert_eq!(frames(&target), None);
+}
+
+/// Who can write to a store can give an artefact any bytes, with sums that fit: among rows there is still nothing but rows.
+#[test]
+fn a_frame_of_rows_that_holds_another_statement_is_refused_before_that_is_sent() {
+    let target = target();
+    target.sql(
+        "create database canary; create table canary.t (id int); insert into canary.t values (1)",
+    );
+    let runner = Runner::new(source()).set("DATABASES", "shop");
+    let plain = json!({"compression": {"type": "none"}});
+    let runner = runner.spec("shop-00000000", None, plain);
+    runner.run().assert_good();
+    let key = runner.artefacts().remove(0);
+    let (mut text, mut manifest) = (runner.read(&key), runner.manifest(&key));
+    let (of_dump, of_others) = (
+        "/*!40000 ALTER TABLE `log` DISABLE KEYS */",
+        "/*!40000 DELETE FROM canary.t",
+    );
+    let forged = format!("{of_others:<width$}*/", width = of_dump.len() - 2);
+    let at = memchr::memmem::find(&text, of_dump.as_bytes()).unwrap();
+    text[at..at + forged.len()].copy_from_slice(forged.as_bytes());
+    let sum: String = Sha256::digest(&text)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    (manifest["storedSha256"], manifest["rawSha256"]) = (json!(sum), json!(sum));
+    let stored = runner.sql_path().join(&key);
+    std::fs::write(&stored, &text).unwrap();
+    std::fs::write(format!("{}.json", stored.display()), manifest.to_string()).unwrap();
+    let done = again(runner, &target, "restore-1", json!({})).run();
+    assert_eq!(done.report.good, Some(false), "{}", done.stdout);
+    let said = &done.report.message;
+    assert!(
+        said.contains("a frame of rows holds another statement"),
+        "{said}"
+    );
+    assert_eq!(target.sql("select count(*) from canary.t").trim(), "1");
 }
 
 #[test]
