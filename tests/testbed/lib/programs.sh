@@ -13,6 +13,7 @@ programs_dir() { # set
   local key
   key=$({
     cat "$HERE/go/$1/go.mod" "$HERE/go/$1/go.sum"
+    [ ! -e "$HERE/go/$1/main.go" ] || cat "$HERE/go/$1/main.go"
     uname -m
     echo "${BUILD_FLAGS[@]}"
   } | digest)
@@ -32,6 +33,11 @@ build_programs() {
 build_krew() { cached "$(programs_dir krew)" build_set krew; }
 
 build_helm() { cached "$(programs_dir helm)" build_set helm; }
+
+# Programs of our own that read objects and bundles with others' code.
+build_gitops() { cached "$(programs_dir gitops)" build_set gitops; }
+
+build_olm() { cached "$(programs_dir olm)" build_set olm; }
 
 build_versitygw() { cached "$(programs_dir versitygw)" build_set versitygw; }
 
