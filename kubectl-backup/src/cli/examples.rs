@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory, FromArgMatches};
 use super::Cli;
 
 /// Verb, and what one types.
-const EXAMPLES: [(&str, &[&str]); 34] = [
+const EXAMPLES: [(&str, &[&str]); 35] = [
     ("create", &["kubectl backup create -f shop.yaml"]),
     (
         "create mysql",
@@ -123,6 +123,13 @@ const EXAMPLES: [(&str, &[&str]); 34] = [
         &[
             "kubectl backup health -A",
             "kubectl backup health shop --max-age 26h",
+        ],
+    ),
+    (
+        "report",
+        &[
+            "kubectl backup report --since=7d",
+            "kubectl backup report -A --since=90d -o html",
         ],
     ),
     (

@@ -7,7 +7,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Looking",
         &[
-            "list", "describe", "runs", "logs", "top", "health", "doctor",
+            "list", "describe", "runs", "logs", "top", "health", "report", "doctor",
         ],
     ),
     ("Running", &["run-now", "wait", "cancel", "verify"]),

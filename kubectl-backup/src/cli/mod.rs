@@ -23,6 +23,7 @@ mod list;
 mod logs;
 mod man;
 mod output;
+mod report;
 mod restore;
 mod resume;
 mod run_now;
@@ -63,6 +64,7 @@ pub(crate) use list::{List, SortBy};
 pub(crate) use logs::{LogFormat, Logs};
 pub(crate) use man::Man;
 pub(crate) use output::{ChangeOutput, Format, Output, StructuredOutput};
+pub(crate) use report::{Report, ReportOutput};
 pub(crate) use restore::{DefinersFlag, LocationFlags, ReplayFlags, Restore, TargetFlags};
 pub(crate) use resume::Resume;
 pub(crate) use run_now::RunNow;
@@ -155,6 +157,8 @@ pub(crate) enum Verb {
     Schedule(Schedule),
     /// Answer a monitoring system: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN
     Health(Health),
+    /// Tell what was due and made in a period, as text, JSON, CSV or one HTML page
+    Report(Report),
     /// Check what must be in place for backups to be made
     Doctor(Doctor),
     /// Show the list live, with keys to run, suspend, describe and read logs

@@ -18,6 +18,7 @@ mod list;
 mod logs;
 mod man;
 mod overview;
+mod report;
 mod restore;
 mod resume;
 mod run_now;
@@ -64,6 +65,7 @@ pub(crate) async fn run(verb: Verb, context: &Context) -> Result<()> {
         Verb::Diff(args) => diff::run(context, &args).await,
         Verb::Export(args) => export::run(context, &args).await,
         Verb::Health(args) => health::run(context, &args).await,
+        Verb::Report(args) => report::run(context, &args).await,
         Verb::Doctor(args) => doctor::run(context, &args).await,
         Verb::Bundle(args) => bundle::run(context, &args).await,
         Verb::Completion(args) => completion::run(context, &args),

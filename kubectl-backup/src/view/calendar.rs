@@ -38,7 +38,7 @@ fn one_zone(zone: Zone, due: &[ScheduledObject]) -> Zone {
 }
 
 /// The day of an instant in the zone.
-fn day(zone: Zone, at: DateTime<Utc>) -> NaiveDate {
+pub(crate) fn day(zone: Zone, at: DateTime<Utc>) -> NaiveDate {
     match zone {
         Zone::Named(zone) => at.with_timezone(&zone).date_naive(),
         Zone::Local => at.with_timezone(&Local).date_naive(),
@@ -48,7 +48,7 @@ fn day(zone: Zone, at: DateTime<Utc>) -> NaiveDate {
 
 /// When the day begins in the zone: at midnight, or as soon as it has begun where daylight saving skips
 /// that.
-fn begins(zone: Zone, day: NaiveDate) -> DateTime<Utc> {
+pub(crate) fn begins(zone: Zone, day: NaiveDate) -> DateTime<Utc> {
     fn first<Z: TimeZone>(zone: &Z, day: NaiveDate) -> Option<DateTime<Utc>> {
         let hours = (0..24).filter_map(|hour| NaiveTime::from_hms_opt(hour, 0, 0));
         let mut instants = hours.map(|time| zone.from_local_datetime(&day.and_time(time)));

@@ -1,6 +1,7 @@
 //! What is shown, as pure functions of what was read and of `now`.
 
 pub(crate) mod advice;
+pub(crate) mod audit;
 pub(crate) mod binlogs;
 pub(crate) mod calendar;
 pub(crate) mod chain;

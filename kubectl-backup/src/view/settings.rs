@@ -33,7 +33,7 @@ pub(crate) fn settings(page: &mut Page, object: &Object) {
 
 /// What a Backup of any generation names.
 fn archive(page: &mut Page, object: &Object) {
-    let body: BackupBody = serde_json::from_value(object.object.data.clone()).unwrap_or_default();
+    let body = body(object);
     let merged = merge(&body);
     let databases = merged.databases.1.iter().filter_map(|d| d.name.clone());
     let storages = merged.storages.1.iter().filter_map(|s| {
@@ -85,6 +85,49 @@ fn archive(page: &mut Page, object: &Object) {
     if engine::asked(&body) == RunEngine::Gobackup {
         page.field("Engine", "gobackup");
     }
+}
+
+/// How what the object stores is encrypted: `age`, `openssl`, `none`; of a Backup that leaves it to its
+/// BackupModel, that.
+pub(crate) fn encryption(object: &Object) -> String {
+    if object.kind.group != crds::group::GROUP {
+        let age = object.spec()["encryption"]["age"].is_object();
+        return if age { "age" } else { "none" }.to_owned();
+    }
+    let merged = merge(&body(object));
+    let encode = merged.encode.map(|(_, e)| {
+        let openssl = e.openssl.unwrap_or(false).then(|| "openssl".to_owned());
+        or(&e.type_.or(openssl).unwrap_or_default(), "none")
+    });
+    match (encode, merged.model) {
+        (Some(encode), _) => encode,
+        (None, Some(model)) => format!("as BackupModel {model} says"),
+        (None, None) => "none".to_owned(),
+    }
+}
+
+/// What the object says of how long artefacts are kept; none if it says nothing.
+pub(crate) fn retention(object: &Object) -> Option<String> {
+    if object.kind.group != crds::group::GROUP {
+        let spec = object.spec();
+        let rules = super::retention::words(&spec["retention"]);
+        let age = variable(spec, "EXPIREAT").unwrap_or_default();
+        return [rules.as_str(), age]
+            .into_iter()
+            .find(|t| !t.is_empty())
+            .map(str::to_owned);
+    }
+    let merged = merge(&body(object));
+    let keeps = merged.storages.1.iter().filter_map(|storage| {
+        let keep = storage.keep.filter(|keep| *keep > 0)?;
+        Some(format!("last {keep} on {}", storage.name.as_deref()?))
+    });
+    let keeps = keeps.collect::<Vec<_>>().join(", ");
+    (!keeps.is_empty()).then_some(keeps)
+}
+
+fn body(object: &Object) -> BackupBody {
+    serde_json::from_value(object.object.data.clone()).unwrap_or_default()
 }
 
 /// One variable: a value that looks secret is masked, a reference is told.

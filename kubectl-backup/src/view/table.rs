@@ -72,8 +72,9 @@ pub(crate) struct Look {
 const COLOURED: [&str; 5] = ["STATUS", "RESULT", "VERIFIED", "STATE", "TYPE"];
 /// Columns that a narrow screen loses, the least important first. Names, states and what is not among
 /// these stay.
-const DROPPED_FIRST: [&str; 20] = [
+const DROPPED_FIRST: [&str; 21] = [
     "LABELS",
+    "KNOWN-SINCE",
     "ENCRYPTED",
     "ZONE",
     "ROWS",

@@ -20,6 +20,7 @@ Looking:
   logs        Print the log of a run
   top         Show the list live, with keys to run, suspend, describe and read logs
   health      Answer a monitoring system: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN
+  report      Tell what was due and made in a period, as text, JSON, CSV or one HTML page
   doctor      Check what must be in place for backups to be made
 
 Running:

@@ -23,6 +23,7 @@ mod list;
 mod many;
 mod narrow;
 mod operator;
+mod report;
 mod restore;
 mod rights;
 mod run_now;

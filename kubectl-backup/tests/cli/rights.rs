@@ -195,6 +195,8 @@ fn no_verb_asks_for_more_than_is_documented() {
             vec!["delete", "shop", "--delete-data", "--yes"],
         ),
         ("Succeeded", vec!["health"]),
+        ("Succeeded", vec!["report"]),
+        ("Succeeded", vec!["report", "shop"]),
         ("Succeeded", vec!["schedule", "next", "shop"]),
         ("Succeeded", vec!["schedule", "calendar"]),
         ("Succeeded", vec!["top"]),

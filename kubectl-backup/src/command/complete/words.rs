@@ -82,9 +82,10 @@ pub(crate) fn wanted(root: &Command, words: &[String]) -> Wanted {
         Some(&"logs" | &"wait" | &"cancel") => Wanted::RunsAndRestores,
         Some(&"verify" | &"show" | &"binlog" | &"download" | &"restore") => Wanted::Runs,
         Some(&"describe" | &"delete" | &"export" | &"list") => Wanted::EveryObject,
-        Some(&"runs" | &"run-now" | &"suspend" | &"resume" | &"set" | &"health" | &"doctor") => {
-            Wanted::Objects
-        }
+        Some(
+            &"runs" | &"run-now" | &"suspend" | &"resume" | &"set" | &"health" | &"report"
+            | &"doctor",
+        ) => Wanted::Objects,
         Some(&"import") => Wanted::Files,
         Some(&"schedule") if path.get(1) == Some(&"next") => Wanted::Objects,
         _ => Wanted::Nothing,

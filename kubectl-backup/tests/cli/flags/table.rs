@@ -427,6 +427,13 @@ const VERBS: &[Verb] = &[
         ("selector", "+-l team=shop", Gone("till")),
         ("output", "+-o json", New("\"items\"")),
     ]),
+    ("report", "", Usual, &[
+        ("all-namespaces", "+-A", New("mysqlbackup/far in namespace dev")),
+        ("selector", "+-l team=shop", Gone("mysqlbackup/till")),
+        ("since", "+--since 3h", Gone("shop-1 Failed")),
+        ("until", "+--until 30h", Gone("shop-1 Failed")),
+        ("output", "+-o csv", New("OUT kind,namespace,name,state,")),
+    ]),
     ("doctor", "", Usual, &[
         ("probe", "+--probe", New("\\\"action\\\":\\\"Probe\\\"")),
         ("output", "+-o json", New("OUT {")),
