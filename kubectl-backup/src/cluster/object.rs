@@ -5,9 +5,10 @@ use crds::ScheduleStatus;
 use crds::gobackup::ObjectKey;
 use crds::restore::RestoreStatus;
 use crds::run::{Run, RunResult};
-use crds::schedule::Schedule;
+use crds::schedule::{DstPolicy, Schedule};
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::{Error, Kind as Exit, Result};
@@ -81,10 +82,8 @@ impl Object {
     /// It has none, or one that does not parse.
     pub(crate) fn schedule(&self) -> Result<Schedule> {
         let status = self.status().schedule.unwrap_or_default();
-        let spec = self.spec();
-        let written = spec["schedule"]
-            .as_str()
-            .or(spec["schedule"]["cron"].as_str());
+        let written = self.spec()["schedule"].as_str();
+        let written = written.or(self.spec()["schedule"]["cron"].as_str());
         let text = written.unwrap_or(&status.text);
         if text.is_empty() {
             return Err(Error::new(
@@ -92,10 +91,26 @@ impl Object {
                 format!("{} has no schedule", self.full_name()),
             ));
         }
-        let named = spec["timeZone"].as_str();
+        let named = self.beside_schedule("timeZone").as_str();
         let observed = (!status.time_zone.is_empty()).then_some(status.time_zone.as_str());
-        Schedule::parse(text, named.or(observed))
-            .map_err(|e| Error::new(Exit::Other, format!("{}: {e}", self.full_name())))
+        let schedule = Schedule::parse(text, named.or(observed))
+            .map_err(|e| Error::new(Exit::Other, format!("{}: {e}", self.full_name())))?;
+        Ok(schedule.with_dst_policy(self.dst_policy()))
+    }
+
+    /// What it wants of local times that daylight saving skips or repeats.
+    pub(crate) fn dst_policy(&self) -> DstPolicy {
+        let policy = self.beside_schedule("dstPolicy");
+        DstPolicy::deserialize(policy).unwrap_or_default()
+    }
+
+    /// A field that a MysqlBackup has beside its schedule, and a Backup in it.
+    fn beside_schedule(&self, field: &str) -> &Value {
+        let spec = self.spec();
+        match spec["schedule"].is_object() {
+            true => &spec["schedule"][field],
+            false => &spec[field],
+        }
     }
 
     /// Which objects of gobackup.io it names, each with those that would do.

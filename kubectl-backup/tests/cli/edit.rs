@@ -402,3 +402,29 @@ fn u17_a_smaller_count_of_a_backup_says_what_may_go() {
         }
     }
 }
+
+/// The operator starts what dstPolicy says: 02:30 comes twice on 2026-10-25.
+#[test]
+fn slots_are_those_of_the_objects_own_daylight_saving_policy_and_zone() {
+    let fake = Fake::start();
+    fake.install("backups");
+    let of = |policy: &str| json!({ "timeZone": "Europe/Berlin", "dstPolicy": policy });
+    let twice = ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"];
+    let once = ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"];
+    for (policy, slots) in [("Kubernetes", twice), ("Once", once)] {
+        let mut spec = of(policy);
+        spec["schedule"] = "30 2 * * *".into();
+        fake.put(backup("prod", "shop", spec, json!({})));
+        let mut nightly = gobackup("Backup", "nightly");
+        nightly["spec"] = json!({ "databaseRefs": [], "storageRefs": [], "schedule": of(policy) });
+        nightly["spec"]["schedule"]["cron"] = "30 2 * * *".into();
+        fake.put(nightly);
+        for name in ["mbk/shop", "backup/nightly"] {
+            let from = ["--from", "2026-10-24T12:00:00Z", "-c", "2", "-o", "json"];
+            let args = [&["schedule", "next", name], &from[..]].concat();
+            let ran = Config::new(&fake).run(&args).ok();
+            let said: Value = serde_json::from_str(&ran.out).unwrap();
+            assert_eq!(said["next"], json!(slots), "{name} {policy}");
+        }
+    }
+}

@@ -166,7 +166,7 @@ fn u14_a_watch_outlives_the_limit_of_a_request() {
     three(&fake);
     let config = Config::new(&fake);
     let mut child = config
-        .command(&["list", "mbk", "-w", "--request-timeout", "1s"])
+        .command(&["list", "mbk", "-w", "--request-timeout", "4s"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -180,7 +180,7 @@ fn u14_a_watch_outlives_the_limit_of_a_request() {
     };
     super::eventually("it watches", || watches(&fake) == 1);
     // Longer than the limit: a broken watch would be opened again, and all lines come once more.
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(3);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(6);
     while std::time::Instant::now() < until {
         assert_eq!(watches(&fake), 1, "it was opened again");
         std::thread::sleep(std::time::Duration::from_millis(100));

@@ -17,7 +17,7 @@ use crds::labels;
 use crds::parts::VerifyMode;
 use crds::restore::{RestorePhase, RestoreSpec, kind_of};
 use crds::run::{Run, RunResult, Trigger};
-use crds::schedule::{DstPolicy, Schedule};
+use crds::schedule::Schedule;
 use crds::secret::mask;
 use crds::status::Totals;
 use crds::time::{from_k8s, parse_rfc3339, rfc3339};
@@ -422,18 +422,12 @@ fn item(object: &Object, restores: &[RestoreLine], inputs: &Inputs<'_>) -> Item 
 /// The schedule that the operator's books are of; of an object that it has not seen, the one in its spec.
 fn schedule(object: &Object, status: &ScheduleStatus) -> Option<Schedule> {
     let observed = status.schedule.as_ref().filter(|s| !s.text.is_empty());
-    let schedule = match observed {
-        Some(observed) => {
-            let zone = Some(observed.time_zone.as_str()).filter(|zone| !zone.is_empty());
-            Schedule::parse(&observed.text, zone).ok()?
-        }
-        None => object.schedule().ok()?,
+    let Some(observed) = observed else {
+        return object.schedule().ok();
     };
-    let spec = object.spec();
-    let policy = [&spec["dstPolicy"], &spec["schedule"]["dstPolicy"]];
-    let policy = policy.into_iter().find(|policy| policy.is_string());
-    let policy: Option<DstPolicy> = policy.and_then(|p| serde_json::from_value(p.clone()).ok());
-    Some(schedule.with_dst_policy(policy.unwrap_or_default()))
+    let zone = Some(observed.time_zone.as_str()).filter(|zone| !zone.is_empty());
+    let schedule = Schedule::parse(&observed.text, zone).ok()?;
+    Some(schedule.with_dst_policy(object.dst_policy()))
 }
 
 /// The schedule in words. One that is not valid is shown as it is written.
