@@ -20,6 +20,8 @@ use crate::statements::Statements;
 
 /// Between two attempts to reach a target that went away, or to find space in one that is full.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Memory that a session keeps from one frame to the next, in bytes of each buffer: more than a usual frame takes.
+const KEPT: usize = 8 << 20;
 /// A frame is tried so often against others' locks.
 const TRIES: usize = 5;
 /// A transaction is cut no smaller than so many bytes of text: what is refused then is a row.
@@ -134,6 +136,17 @@ struct Buffers {
     text: Vec<u8>,
     /// The same as rows of LOAD DATA.
     lines: Vec<u8>,
+}
+
+impl Buffers {
+    /// Gives back what a frame of one large row took.
+    fn trim(&mut self) {
+        for buffer in [&mut self.text, &mut self.lines] {
+            if buffer.capacity() > KEPT {
+                *buffer = vec![];
+            }
+        }
+    }
 }
 
 /// Wakes the others where a thread panics: they would wait for the table that it has to itself.
@@ -312,6 +325,7 @@ impl Work<'_> {
             let mut buffers = Buffers::default();
             while let Some(job) = self.queue.take()? {
                 self.frame(&mut session, &job, &mut buffers)?;
+                buffers.trim();
                 self.queue.release(&job);
             }
             Ok(())
