@@ -111,7 +111,7 @@ pub fn chain(segments: &[Segment]) -> Chain {
                 (Some(before), _) if fits(before, segment) => None,
                 (Some(_), _) => Some(Cause::Mismatch),
             };
-            chain.put(*place, segment, cause);
+            chain.put(*place, segments, cause);
         }
     }
     chain.spare.sort_unstable();
@@ -197,14 +197,15 @@ fn fits(before: &Segment, segment: &Segment) -> bool {
 }
 
 impl Chain {
-    fn put(&mut self, place: usize, segment: &Segment, cause: Option<Cause>) {
+    fn put(&mut self, place: usize, segments: &[Segment], cause: Option<Cause>) {
+        let segment = &segments[place];
         let begins = begin(segment);
         if let Some(cause) = cause {
-            self.end(cause, begins);
+            self.end(segments, cause, (begins, segment.last));
         }
         if segment.incident {
             // Nobody knows at which moment of it events are missing.
-            self.end(Cause::Incident, segment.last);
+            self.end(segments, Cause::Incident, (segment.last, segment.last));
             return;
         }
         if self.is_open()
@@ -226,12 +227,30 @@ impl Chain {
         self.windows.len() > self.gaps.len()
     }
 
-    /// Ends the last window by a gap, or makes the gap behind it longer. Before the first window nothing is covered anyway.
-    fn end(&mut self, cause: Cause, to: u32) {
+    /// Ends the last window by a gap, or makes the gap behind it longer: `behind` are the first moment and the last of what
+    /// comes then. Before the first window nothing is covered anyway.
+    fn end(&mut self, segments: &[Segment], cause: Cause, behind: (u32, u32)) {
+        let (to, last) = behind;
         if self.is_open() {
-            let from = self.windows.last().map_or(to, |window| window.last);
-            self.gaps.push(Gap { cause, from, to });
+            let window = self.windows.last();
+            let from = window.map_or(to, |window| window.last);
+            // 0: nothing in it has a time.
+            let to = if to == 0 { from } else { to };
+            let gap = if from <= to {
+                Gap { cause, from, to }
+            } else {
+                // The server's clock was set back, and which of its moments are missing only it knew: all that could be.
+                let before = window.and_then(|window| window.segments.last());
+                let first = before.map(|place| begin(&segments[*place]));
+                let first = first.filter(|first| *first != 0).unwrap_or(to);
+                let (from, to) = (first.min(to), from.max(last));
+                Gap { cause, from, to }
+            };
+            self.gaps.push(gap);
         } else if let Some(gap) = self.gaps.last_mut() {
+            if to != 0 {
+                gap.from = gap.from.min(to);
+            }
             gap.to = gap.to.max(to);
         }
     }
@@ -666,6 +685,27 @@ mod tests {
                 cause: Cause::Incident,
                 from: 1010,
                 to: 1020
+            }]
+        );
+        // The server's clock was set back by an hour meanwhile: a moment may be missing that lies in neither of what it said
+        // before and after, but in no case before the last segment or behind the next.
+        let mut back = all[..2].to_vec();
+        back[1].first = 1011;
+        back[1].last = 5000;
+        back.push(segment(
+            "one",
+            9,
+            50..60,
+            (90, 95),
+            (1300, 1350),
+            gap(&back[1], Cause::Purged),
+        ));
+        assert_eq!(
+            chain(&back).gaps,
+            [Gap {
+                cause: Cause::Purged,
+                from: 1011,
+                to: 5000
             }]
         );
         // Two runs at once: the line that leads further is taken.

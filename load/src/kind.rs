@@ -44,8 +44,8 @@ pub(crate) enum Kind {
 /// What a SET sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Assigned {
-    /// A variable of the user's, by a value that reads nothing.
-    User,
+    /// A variable of the user's, in lower case and without `@`, and its value, which reads nothing but variables.
+    User(String, String),
     /// A variable of the session, in lower case, and its value. `names` is SET NAMES.
     Session(String, String),
     /// Something else.
@@ -297,9 +297,10 @@ fn one(part: &str) -> Assigned {
     if !plain {
         return Assigned::Else;
     }
+    let unquoted = || value.trim_matches(['\'', '"']).to_owned();
     if let Some(user) = name.strip_prefix('@').filter(|n| !n.starts_with('@')) {
         return if is_name(user) {
-            Assigned::User
+            Assigned::User(user.to_owned(), unquoted())
         } else {
             Assigned::Else
         };
@@ -311,7 +312,7 @@ fn one(part: &str) -> Assigned {
         .find_map(|s| name.strip_prefix(s))
         .unwrap_or(name);
     if is_name(name) {
-        Assigned::Session(name.to_owned(), value.trim_matches(['\'', '"']).to_owned())
+        Assigned::Session(name.to_owned(), unquoted())
     } else {
         Assigned::Else
     }
@@ -325,13 +326,17 @@ mod tests {
         Assigned::Session(name.to_owned(), value.to_owned())
     }
 
+    fn user(name: &str, value: &str) -> Assigned {
+        Assigned::User(name.to_owned(), value.to_owned())
+    }
+
     #[test]
     fn what_clients_write_is_known() {
         let of = |text: &str| kind(text.as_bytes());
         assert_eq!(
             of("/*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='NO_AUTO_VALUE_ON_ZERO,X' */"),
             Kind::Set(vec![
-                Assigned::User,
+                user("old_sql_mode", "@@SQL_MODE"),
                 session("sql_mode", "NO_AUTO_VALUE_ON_ZERO,X")
             ])
         );
@@ -345,7 +350,10 @@ mod tests {
         );
         assert_eq!(
             of("SET @OLD_AUTOCOMMIT=@@AUTOCOMMIT, @@AUTOCOMMIT=0"),
-            Kind::Set(vec![Assigned::User, session("autocommit", "0")])
+            Kind::Set(vec![
+                user("old_autocommit", "@@AUTOCOMMIT"),
+                session("autocommit", "0")
+            ])
         );
         assert_eq!(
             of("set autocommit=0"),
@@ -353,7 +361,7 @@ mod tests {
         );
         assert_eq!(
             of("/*!101100 SET @old=@@session.x, @@session.x=1 */"),
-            Kind::Set(vec![Assigned::User, session("x", "1")])
+            Kind::Set(vec![user("old", "@@session.x"), session("x", "1")])
         );
         for odd in [
             "SET @@GLOBAL.GTID_PURGED='x'",

@@ -13,6 +13,7 @@ mod queue;
 mod refusal;
 mod rows;
 mod session;
+mod settings;
 mod source;
 mod split;
 mod statements;

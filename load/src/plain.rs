@@ -105,7 +105,7 @@ impl Plain<'_> {
             }
             driver::run(&mut control, statement)?;
             settings.push(statement.to_vec());
-            reader.splitter.set(&kind);
+            reader.splitter.heed(&kind);
         };
         let work = Work {
             open,
@@ -137,7 +137,7 @@ impl Plain<'_> {
                 .map(|_| scope.spawn(|| work.frames()))
                 .collect();
             let mut load = InOrder {
-                utf8: is_utf8(&settings),
+                utf8: reader.splitter.settings().get("names") == Some("utf8mb4"),
                 settings: fingerprint(&mut control),
                 work: &work,
                 control,
@@ -208,24 +208,6 @@ impl<'a> Reader<'a> {
             }
         }
     }
-}
-
-/// SET NAMES said that the text is what LOAD DATA is told that it is.
-fn is_utf8(settings: &[Vec<u8>]) -> bool {
-    let mut names = String::new();
-    for statement in settings {
-        let Kind::Set(all) = kind(statement) else {
-            continue;
-        };
-        for one in all {
-            if let Assigned::Session(name, value) = one
-                && name == "names"
-            {
-                names = value;
-            }
-        }
-    }
-    names == "utf8mb4"
 }
 
 /// What the server says of a session's settings; `None` where it does not say.
@@ -308,7 +290,7 @@ impl InOrder<'_, '_> {
                 return Err(Error::Stopped);
             }
             self.statement(&kind, reader.splitter.text(of))?;
-            reader.splitter.set(&kind);
+            reader.splitter.heed(&kind);
         }
         self.settle()
     }
@@ -379,7 +361,7 @@ impl InOrder<'_, '_> {
     fn set(&mut self, all: &[Assigned], statement: &[u8]) -> Result<(), Error> {
         for one in all {
             match one {
-                Assigned::User => {}
+                Assigned::User(..) => {}
                 Assigned::Session(name, _) if OF_ROWS.contains(&name.as_str()) => {
                     self.unsure = true;
                 }

@@ -4,7 +4,8 @@
 use std::ops::Range;
 
 use crate::comments::{is_dashes, is_mark, is_plain_comment};
-use crate::kind::{Assigned, Kind};
+use crate::kind::Kind;
+use crate::settings::Settings;
 
 /// So many bytes ahead tell what comes.
 const AHEAD: usize = 32;
@@ -36,6 +37,7 @@ pub(crate) struct Splitter {
     /// In `/*! … */`, whose text is code.
     executed: bool,
     delimiter: Vec<u8>,
+    settings: Settings,
     /// A backslash in a string stands before a character that is none of the string's end.
     escapes: bool,
     ended: bool,
@@ -51,6 +53,7 @@ impl Default for Splitter {
             lex: Lex::Code,
             executed: false,
             delimiter: b";".to_vec(),
+            settings: Settings::default(),
             escapes: true,
             ended: false,
         }
@@ -77,16 +80,16 @@ impl Splitter {
     }
 
     /// Heeds what a statement sets: how strings are read that come after it.
-    pub(crate) fn set(&mut self, kind: &Kind) {
-        let Kind::Set(all) = kind else { return };
-        for one in all {
-            if let Assigned::Session(name, value) = one
-                && name == "sql_mode"
-            {
-                // What is put back is the mode of the rows, in which a backslash escapes.
-                self.escapes = !value.to_ascii_uppercase().contains("NO_BACKSLASH_ESCAPES");
-            }
+    pub(crate) fn heed(&mut self, kind: &Kind) {
+        if let Kind::Set(_) = kind {
+            self.settings.heed(kind);
+            self.escapes = !self.settings.mode().contains("NO_BACKSLASH_ESCAPES");
         }
+    }
+
+    /// What is set where the text is read.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// The next whole statement, until the next [`Splitter::feed`]; `None` if more text is needed, or there is no more.

@@ -3,6 +3,7 @@
 
 use crate::definition;
 use crate::kind::{Assigned, Kind, kind};
+use crate::settings::Settings;
 use crate::split::Splitter;
 
 /// Character sets in which no byte of a character looks like a quote or a backslash.
@@ -24,10 +25,6 @@ pub struct Shape {
 pub struct Survey {
     splitter: Splitter,
     flaw: Option<&'static str>,
-    /// What SET NAMES and SET sql_mode said last, and SET foreign_key_checks: off.
-    names: String,
-    mode: String,
-    unchecked: bool,
     /// A table or rows have come.
     begun: bool,
     keep: bool,
@@ -67,10 +64,9 @@ impl Survey {
         while self.flaw.is_none() {
             match splitter.next() {
                 Ok(Some(of)) => {
-                    let statement = splitter.text(of);
-                    let kind = kind(statement);
-                    self.statement(&kind, statement);
-                    splitter.set(&kind);
+                    let kind = kind(splitter.text(of.clone()));
+                    splitter.heed(&kind);
+                    self.statement(&kind, splitter.text(of), splitter.settings());
                 }
                 Ok(None) => break,
                 Err(flaw) => self.flaw = Some(flaw),
@@ -79,17 +75,17 @@ impl Survey {
         self.splitter = splitter;
     }
 
-    fn statement(&mut self, kind: &Kind, statement: &[u8]) {
+    fn statement(&mut self, kind: &Kind, statement: &[u8], settings: &Settings) {
         match kind {
             Kind::Foreign => {
                 self.flaw =
                     Some("has what is no statement of SQL, perhaps a command of the client");
             }
             Kind::Transaction => self.flaw = Some("has transactions of its own"),
-            Kind::Set(all) => all.iter().for_each(|one| self.set(one)),
+            Kind::Set(all) => self.set(all, settings),
             Kind::Insert => {
                 self.open |= self.gathers;
-                self.begins();
+                self.begins(settings);
             }
             Kind::Other => self.open |= self.gathers,
             Kind::Use(_) => {}
@@ -99,7 +95,7 @@ impl Survey {
                     let refers = memchr::memmem::find(&of.create, b" REFERENCES ").is_some();
                     !of.understood && refers
                 });
-                self.begins();
+                self.begins(settings);
             }
             // All of these end a transaction.
             Kind::Lock
@@ -113,44 +109,35 @@ impl Survey {
     }
 
     /// What a dump's head has to say before its first table.
-    fn begins(&mut self) {
+    fn begins(&mut self, settings: &Settings) {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
-        if !self.unchecked {
+        let (names, mode) = (settings.get("names").unwrap_or_default(), settings.mode());
+        if !is_off(settings, "foreign_key_checks") {
             self.flaw = Some("does not switch foreign_key_checks off before its tables");
-        } else if !SETS.contains(&self.names.as_str()) {
+        } else if !SETS.contains(&names) {
             self.flaw = Some("is in a character set in which a quote may be part of a character");
-        } else if !self.mode.contains("NO_AUTO_VALUE_ON_ZERO")
-            || MODES.iter().any(|mode| self.mode.contains(mode))
+        } else if !mode.contains("NO_AUTO_VALUE_ON_ZERO")
+            || MODES.iter().any(|other| mode.contains(other))
         {
             self.flaw = Some("sets another sql_mode for its rows than clients do");
         }
     }
 
-    fn set(&mut self, one: &Assigned) {
-        let (name, value) = match one {
-            Assigned::User => return,
-            Assigned::Session(name, value) => (name.as_str(), value.to_ascii_uppercase()),
-            Assigned::Else => {
-                if !self.begun {
-                    self.flaw = Some("has a setting in its head that is not known");
-                }
-                return;
-            }
-        };
-        let off = matches!(value.as_str(), "0" | "OFF");
-        match name {
-            "names" => self.names = value.to_ascii_lowercase(),
-            "sql_mode" => self.mode = value,
-            "foreign_key_checks" => self.unchecked = off,
-            "autocommit" => {
-                self.gathers = off;
-                self.open &= off;
-            }
-            _ => {}
+    fn set(&mut self, all: &[Assigned], settings: &Settings) {
+        if !self.begun && all.contains(&Assigned::Else) {
+            self.flaw = Some("has a setting in its head that is not known");
         }
+        self.gathers = is_off(settings, "autocommit");
+        // What was open is committed where each statement is again.
+        self.open &= self.gathers;
     }
+}
+
+fn is_off(settings: &Settings, name: &str) -> bool {
+    let value = settings.get(name);
+    value.is_some_and(|v| v == "0" || v.eq_ignore_ascii_case("off"))
 }
 
 #[cfg(test)]
@@ -182,6 +169,13 @@ mod tests {
         ] {
             assert_eq!(after(rest), Ok(Shape { keep: false }), "{rest}");
         }
+        // A database that has no tables comes first, with its programs: each under its own mode, which is put back.
+        let (head, table) = HEAD.split_at(HEAD.find("CREATE").unwrap());
+        let program = "/*!50003 SET @saved_sql_mode       = @@sql_mode */ ;\n/*!50003 SET sql_mode              = 'ANSI' */ ;\nDELIMITER ;;\nCREATE DEFINER=`a`@`b` PROCEDURE `p`() begin select 1; end ;;\nDELIMITER ;\n/*!50003 SET sql_mode              = @saved_sql_mode */ ;\n";
+        let first = format!("{head}{program}{table}");
+        assert_eq!(of(&first), Ok(Shape { keep: false }));
+        let lost = first.replace("= @saved_sql_mode", "= @another");
+        assert!(of(&lost).unwrap_err().contains("sql_mode"));
         let refers = "CREATE TABLE `u` (`a` int, CONSTRAINT x FOREIGN KEY (a) REFERENCES t(a));INSERT INTO `t` VALUES (1);";
         assert_eq!(after(refers), Ok(Shape { keep: true }));
     }

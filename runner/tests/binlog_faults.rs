@@ -34,7 +34,7 @@ impl Random {
     }
 }
 
-const FAULTS: [&str; 10] = [
+const FAULTS: [&str; 11] = [
     "none",
     "runner killed",
     "server killed and restarted",
@@ -45,6 +45,7 @@ const FAULTS: [&str; 10] = [
     "segment lost",
     "segment altered",
     "manifests exchanged",
+    "clock stepped",
 ];
 
 /// A server, what is stored of it, and what was committed.
@@ -53,8 +54,10 @@ struct World {
     runner: Runner,
     random: Random,
     reset: &'static str,
-    /// Each transaction's mark and the second it was committed in.
+    /// Each transaction's mark and the second it was committed in, by the server's clock.
     marks: Vec<(String, u64)>,
+    /// How far that clock is from ours, in seconds.
+    step: i64,
     whole_run: Duration,
     /// The marks that are in what lies at a key.
     known: BTreeMap<String, Vec<Vec<u8>>>,
@@ -79,6 +82,7 @@ impl World {
             random: Random(seed),
             reset,
             marks: vec![],
+            step: 0,
             whole_run: begun.elapsed(),
             known: BTreeMap::new(),
         }
@@ -91,11 +95,18 @@ impl World {
                 0 => 1_500_000,
                 n => n * 100,
             };
+            let second = now().checked_add_signed(self.step).unwrap();
+            // What a session says of its clock is what the log then says.
+            let clock = match self.step {
+                0 => String::new(),
+                _ => format!("set timestamp={second}; "),
+            };
             self.db.sql(&format!(
-                "replace w.t values ({}, concat('{mark}', repeat('x', {size})))",
+                "{clock}replace w.t values ({}, concat('{mark}', repeat('x', {size})))",
                 self.marks.len() % 50
             ));
-            self.marks.push((mark, now()));
+            let second = now().checked_add_signed(self.step).unwrap();
+            self.marks.push((mark, second));
         }
     }
 
@@ -208,6 +219,13 @@ impl World {
                 let (a, b) = (std::fs::read(&one).unwrap(), std::fs::read(&other).unwrap());
                 std::fs::write(&one, b).unwrap();
                 std::fs::write(&other, a).unwrap();
+            }
+            "clock stepped" => {
+                self.step = match self.step {
+                    0 if self.random.below(2) == 0 => 3600,
+                    0 => -3600,
+                    _ => 0,
+                };
             }
             _ => {}
         }

@@ -15,7 +15,7 @@ const MAX_BINLOG_BYTES: usize = 1024;
 type Cut = fn(&mut ScheduleStatus) -> bool;
 
 /// From what is missed least to what is missed most. Totals and open runs stay.
-const CUTS: [Cut; 18] = [
+const CUTS: [Cut; 19] = [
     shorten_old_runs,
     |status| shorten_requests(status, 240, 120),
     |status| shorten_detailed_runs(status, 120),
@@ -34,6 +34,7 @@ const CUTS: [Cut; 18] = [
     |status| status.runs.len() > 1 && drop_oldest(status),
     |status| drop_last(&mut status.active, 0),
     shorten_newest,
+    |status| shorten_conditions(status, 20) | shorten_binlogs(status, 30, 1),
 ];
 
 /// Cuts lists and detail to what status may hold. True if anything was cut.

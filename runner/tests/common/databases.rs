@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-use super::{MariaDb, free_port, run, testbed};
+use super::{MariaDb, Server, run, testbed};
 
 /// MySQL 9.
 pub fn mysql_directory() -> &'static Path {
@@ -20,7 +20,8 @@ pub fn mariadb_11_directory() -> &'static Path {
     DIR.get_or_init(|| testbed(&["database", "mariadb-11"]))
 }
 
-fn empty() -> TempDir {
+/// A new directory of a server.
+pub(super) fn empty() -> TempDir {
     tempfile::Builder::new()
         .prefix("runner-db")
         .tempdir()
@@ -34,9 +35,10 @@ fn user() -> Option<&'static str> {
 
 /// A MySQL 9 of its own.
 pub fn mysql(options: &[&str]) -> MariaDb {
-    let (usr, dir) = (mysql_directory().join("usr"), empty());
+    let usr = mysql_directory().join("usr");
+    let program = usr.join("sbin/mysqld");
     let server = || {
-        let mut command = Command::new(usr.join("sbin/mysqld"));
+        let mut command = Command::new(&program);
         command
             .arg("--no-defaults")
             .arg(format!("--basedir={}", usr.display()))
@@ -55,54 +57,77 @@ pub fn mysql(options: &[&str]) -> MariaDb {
             .args(user());
         command
     };
-    run(server()
-        .arg("--initialize-insecure")
-        .arg(format!("--tmpdir={}", dir.path().display()))
-        .arg(format!("--datadir={}", dir.path().join("data").display())));
-    let mut command = server();
-    command
-        .args([
-            "--mysqlx=OFF",
-            "--secure-file-priv=NULL",
-            "--innodb-redo-log-capacity=64M",
-        ])
-        .arg(format!("--pid-file={}", dir.path().join("pid").display()));
-    MariaDb::serve(command, dir, free_port(), usr.join("bin/mysql"), options)
+    let kind = Server {
+        name: "mysql-9",
+        program: &program,
+        directory: &empty,
+        install: &|dir| {
+            run(server()
+                .arg("--initialize-insecure")
+                .arg(format!("--tmpdir={}", dir.display()))
+                .arg(format!("--datadir={}", dir.join("data").display())));
+        },
+        command: &|dir| {
+            let mut command = server();
+            command
+                .args([
+                    "--mysqlx=OFF",
+                    "--secure-file-priv=NULL",
+                    "--innodb-redo-log-capacity=64M",
+                ])
+                .arg(format!("--pid-file={}", dir.join("pid").display()));
+            command
+        },
+        client: usr.join("bin/mysql"),
+    };
+    kind.start(&[], options)
 }
 
 /// A MariaDB 11 of its own.
 pub fn mariadb_11(options: &[&str]) -> MariaDb {
-    let (usr, dir) = (mariadb_11_directory().join("usr"), empty());
-    run(Command::new(usr.join("bin/mariadb-install-db"))
-        .arg("--no-defaults")
-        .arg(format!("--basedir={}", usr.display()))
-        .arg(format!("--datadir={}", dir.path().join("data").display()))
-        .arg(format!("--tmpdir={}", dir.path().display()))
-        .args([
-            "--skip-test-db",
-            "--auth-root-authentication-method=normal",
-            "--force",
-        ])
-        .args(user()));
-    let mut command = Command::new(usr.join("sbin/mariadbd"));
-    command
-        .arg("--no-defaults")
-        .arg(format!("--basedir={}", usr.display()))
-        .arg(format!(
-            "--lc-messages-dir={}",
-            usr.join("share/mysql").display()
-        ))
-        .arg(format!(
-            "--character-sets-dir={}",
-            usr.join("share/mysql/charsets").display()
-        ))
-        .arg(format!(
-            "--plugin-dir={}",
-            usr.join("lib/mysql/plugin").display()
-        ))
-        .args(["--innodb-log-file-size=64M"])
-        .args(user());
-    MariaDb::serve(command, dir, free_port(), usr.join("bin/mariadb"), options)
+    let usr = mariadb_11_directory().join("usr");
+    let program = usr.join("sbin/mariadbd");
+    let kind = Server {
+        name: "mariadb-11",
+        program: &program,
+        directory: &empty,
+        install: &|dir| {
+            run(Command::new(usr.join("bin/mariadb-install-db"))
+                .arg("--no-defaults")
+                .arg(format!("--basedir={}", usr.display()))
+                .arg(format!("--datadir={}", dir.join("data").display()))
+                .arg(format!("--tmpdir={}", dir.display()))
+                .args([
+                    "--skip-test-db",
+                    "--auth-root-authentication-method=normal",
+                    "--force",
+                ])
+                .args(user()));
+        },
+        command: &|_| {
+            let mut command = Command::new(&program);
+            command
+                .arg("--no-defaults")
+                .arg(format!("--basedir={}", usr.display()))
+                .arg(format!(
+                    "--lc-messages-dir={}",
+                    usr.join("share/mysql").display()
+                ))
+                .arg(format!(
+                    "--character-sets-dir={}",
+                    usr.join("share/mysql/charsets").display()
+                ))
+                .arg(format!(
+                    "--plugin-dir={}",
+                    usr.join("lib/mysql/plugin").display()
+                ))
+                .args(["--innodb-log-file-size=64M"])
+                .args(user());
+            command
+        },
+        client: usr.join("bin/mariadb"),
+    };
+    kind.start(&[], options)
 }
 
 /// A CA, a certificate of its for 127.0.0.1 and localhost, one for another host, and a CA that signed neither.

@@ -10,6 +10,7 @@
 )]
 
 pub mod backup;
+pub mod cache;
 pub mod databases;
 pub mod fake_s3;
 pub mod native;
@@ -37,7 +38,7 @@ pub fn next_second() {
     let second = || std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
     let begun = second();
     while second() == begun {
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -50,6 +51,59 @@ pub struct MariaDb {
     server: Command,
     /// Its own SQL client.
     program: PathBuf,
+}
+
+/// How a server of one kind is made and started.
+struct Server<'a> {
+    name: &'a str,
+    program: &'a Path,
+    /// A new directory for one.
+    directory: &'a dyn Fn() -> TempDir,
+    /// Makes `data` in it.
+    install: &'a dyn Fn(&Path),
+    /// What runs on it.
+    command: &'a dyn Fn(&Path) -> Command,
+    /// Its own SQL client.
+    client: PathBuf,
+}
+
+impl Server<'_> {
+    /// Starts one on a copy of the data of one that was started once and shut down: what a server does before and at its first
+    /// start takes seconds, and the tests start hundreds.
+    fn start(self, environment: &[(&str, &str)], options: &[&str]) -> MariaDb {
+        use std::os::unix::fs::MetadataExt;
+        let is = std::fs::metadata(self.program).unwrap();
+        let user = rustix::process::getuid().as_raw();
+        // Another version of the server has other data.
+        let name = format!("{}-{}-{}-{user}", self.name, is.len(), is.mtime());
+        let copy = |from: &Path, to: &Path| {
+            run(Command::new("cp")
+                .args(["-a", "--sparse=always", "--"])
+                .args([from, to]));
+        };
+        let kept = cache::once(&name, |kept| {
+            let dir = (self.directory)();
+            (self.install)(dir.path());
+            let command = (self.command)(dir.path());
+            let mut first = MariaDb::serve(
+                command,
+                dir,
+                free_port(),
+                self.client.clone(),
+                &["--skip-log-bin"],
+            );
+            first.shut_down();
+            let data = first.dir.path().join("data");
+            // MySQL's name of this one server.
+            let _ = std::fs::remove_file(data.join("auto.cnf"));
+            copy(&data, kept);
+        });
+        let dir = (self.directory)();
+        copy(&kept, &dir.path().join("data"));
+        let mut command = (self.command)(dir.path());
+        command.envs(environment.iter().copied());
+        MariaDb::serve(command, dir, free_port(), self.client, options)
+    }
 }
 
 fn program(names: &[&str]) -> PathBuf {
@@ -100,34 +154,38 @@ impl MariaDb {
 
     /// With more variables of its environment.
     pub fn start_in(environment: &[(&str, &str)], options: &[&str]) -> Self {
-        let dir = tempfile::Builder::new()
-            .prefix("runner-db")
-            .tempdir()
-            .unwrap();
-        let data = dir.path().join("data");
-        std::fs::create_dir(&data).unwrap();
-        let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
-        if root {
-            run(Command::new("chown")
-                .arg("-R")
-                .arg("mysql:mysql")
-                .arg(dir.path()));
-            run(Command::new("chmod").arg("755").arg(dir.path()));
-        }
+        let root = rustix::process::getuid().is_root();
         let user = root.then_some("--user=mysql");
-        run(Command::new(program(&["mariadb-install-db"]))
-            .arg("--no-defaults")
-            .arg(format!("--datadir={}", data.display()))
-            .arg(format!("--tmpdir={}", dir.path().display()))
-            .args(["--skip-test-db", "--auth-root-authentication-method=normal"])
-            .args(user));
-        let port = free_port();
-        let mut server = Command::new(program(&["mariadbd"]));
-        server
-            .args(["--no-defaults", "--innodb-log-file-size=64M"])
-            .envs(environment.iter().copied())
-            .args(user);
-        Self::serve(server, dir, port, program(&["mariadb"]), options)
+        let program_of_server = program(&["mariadbd"]);
+        let kind = Server {
+            name: "mariadb-10",
+            program: &program_of_server,
+            directory: &|| {
+                let dir = databases::empty();
+                if root {
+                    run(Command::new("chown").arg("mysql:mysql").arg(dir.path()));
+                    run(Command::new("chmod").arg("755").arg(dir.path()));
+                }
+                dir
+            },
+            install: &|dir| {
+                run(Command::new(program(&["mariadb-install-db"]))
+                    .arg("--no-defaults")
+                    .arg(format!("--datadir={}", dir.join("data").display()))
+                    .arg(format!("--tmpdir={}", dir.display()))
+                    .args(["--skip-test-db", "--auth-root-authentication-method=normal"])
+                    .args(user));
+            },
+            command: &|_| {
+                let mut command = Command::new(&program_of_server);
+                command
+                    .args(["--no-defaults", "--innodb-log-file-size=64M"])
+                    .args(user);
+                command
+            },
+            client: program(&["mariadb"]),
+        };
+        kind.start(environment, options)
     }
 
     /// Starts `server` on the data in `dir`, and waits until its root may log in.

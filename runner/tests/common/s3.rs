@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use super::backup::{Backup, storage};
-use super::{Runner, end_with_this_process, free_port};
+use super::{Runner, cache, end_with_this_process, free_port};
 
 /// What each of these servers takes.
 pub const ACCESS: &str = "AKIDEXAMPLE";
@@ -25,24 +25,7 @@ pub const SECRET: &str = "S3cr3t-marker-of-the-store";
 const MOTO: &str = "moto[server,s3]==5.*";
 
 fn moto_program() -> PathBuf {
-    let cache = std::env::var("XDG_CACHE_HOME").map_or_else(
-        |_| PathBuf::from(std::env::var("HOME").unwrap()).join(".cache"),
-        PathBuf::from,
-    );
-    let venv = cache.join("backup-runner-tests").join("moto-5");
-    let program = venv.join("bin/moto_server");
-    if !program.exists() {
-        for command in [
-            Command::new("python3").args(["-m", "venv"]).arg(&venv),
-            Command::new(venv.join("bin/pip")).args(["-q", "install", MOTO]),
-        ] {
-            assert!(
-                command.status().unwrap().success(),
-                "{command:?}; apt-get install python3-venv"
-            );
-        }
-    }
-    program
+    cache::virtual_environment("moto-5", &[MOTO]).join("bin/moto_server")
 }
 
 /// The Python that the server runs in.

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use super::{end_with_this_process, free_port, remove_with_this_process};
+use super::{cache, end_with_this_process, free_port, remove_with_this_process};
 
 /// Passwords with what broke the original: blanks, `$`, colons, backslashes.
 pub const POSTGRES_PASSWORD: &str = "S3cr3t-marker $x:y\\z";
@@ -254,16 +254,8 @@ pub fn etcdctl(port: u16, args: &[&str]) -> Option<String> {
 pub fn webdav() -> &'static (String, PathBuf) {
     static SERVER: OnceLock<(String, PathBuf)> = OnceLock::new();
     SERVER.get_or_init(|| {
-        let venv = cache().join("wsgidav-4");
+        let venv = cache::virtual_environment("wsgidav-4", &["wsgidav==4.*", "cheroot"]);
         let program = venv.join("bin/wsgidav");
-        if !program.exists() {
-            for command in [
-                Command::new("python3").args(["-m", "venv"]).arg(&venv),
-                Command::new(venv.join("bin/pip")).args(["-q", "install", "wsgidav==4.*", "cheroot"]),
-            ] {
-                assert!(command.status().unwrap().success(), "{command:?}; apt-get install python3-venv");
-            }
-        }
         let (dir, port) = (directory("backup-dav"), free_port());
         let root = dir.join("root");
         std::fs::create_dir(&root).unwrap();
@@ -275,12 +267,4 @@ pub fn webdav() -> &'static (String, PathBuf) {
         wait_for("WebDAV", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
         (format!("http://127.0.0.1:{port}"), root)
     })
-}
-
-pub fn cache() -> PathBuf {
-    let cache = std::env::var("XDG_CACHE_HOME").map_or_else(
-        |_| PathBuf::from(std::env::var("HOME").unwrap()).join(".cache"),
-        PathBuf::from,
-    );
-    cache.join("backup-runner-tests")
 }

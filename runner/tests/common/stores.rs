@@ -23,28 +23,13 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 
-use super::free_port;
-use super::servers::{cache, directory, spawn, wait_for};
+use super::servers::{directory, spawn, wait_for};
+use super::{cache, free_port};
 
 pub const FTP_PASSWORD: &str = "S3cr3t-marker $f:t\\p";
 
 fn installed(name: &str, program: &str, packages: &[&str]) -> PathBuf {
-    let venv = cache().join(name);
-    let program = venv.join(program);
-    if !program.exists() {
-        let mut pip = Command::new(venv.join("bin/pip"));
-        pip.args(["-q", "install"]).args(packages);
-        for command in [
-            Command::new("python3").args(["-m", "venv"]).arg(&venv),
-            &mut pip,
-        ] {
-            assert!(
-                command.status().unwrap().success(),
-                "{command:?}; apt-get install python3-venv"
-            );
-        }
-    }
-    program
+    cache::virtual_environment(name, packages).join(program)
 }
 
 fn answers(port: u16) -> bool {
@@ -392,19 +377,18 @@ fn token() -> String {
 pub fn azure() -> &'static Azure {
     static SERVER: OnceLock<Azure> = OnceLock::new();
     SERVER.get_or_init(|| {
-        let prefix = cache().join("azurite-3");
-        let program = prefix.join("node_modules/.bin/azurite-blob");
-        if !program.exists() {
-            std::fs::create_dir_all(&prefix).unwrap();
+        let made = cache::once("azurite-3", |prefix| {
+            std::fs::create_dir_all(prefix).unwrap();
             let mut npm = Command::new("npm");
             npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
-                .arg(&prefix)
+                .arg(prefix)
                 .arg("azurite@3");
             assert!(
                 npm.status().expect("apt-get install npm").success(),
                 "{npm:?}"
             );
-        }
+        });
+        let program = made.join("node_modules/.bin/azurite-blob");
         let (dir, port) = (directory("backup-azure"), free_port());
         let (certificate, key) = certificate(&dir);
         spawn(

@@ -140,7 +140,7 @@ fn is_reworded(was: &[&str], is: &[&str]) -> bool {
     was.len() == is.len() && was.iter().zip(is).all(same)
 }
 
-const EVERYWHERE: [(&str, &[u8]); 10] = [
+const EVERYWHERE: [(&str, &[u8]); 11] = [
     ("tables of other engines", b"create database eng; use eng;
 create table cs (id int not null, v varchar(40) not null, d decimal(9,3) not null) engine=csv; insert into cs values (1, 'a\"b\\\\c,\\n', 1.5), (2, '', -0.001);
 create table me (id int primary key, v varchar(300), key (v) using btree) engine=memory; insert into me values (1, 'a'), (2, null);
@@ -171,6 +171,10 @@ insert into x values (1, null); insert into y values (1, 1); update x set y = 1;
 create view z as select * from x; create view m as select * from z; create view a as select * from m union select * from z;
 create view b as select * from m with local check option;"),
     ("numbers at zero, and signs", b"create database zz; use zz; set sql_mode='NO_AUTO_VALUE_ON_ZERO'; create table t (id int auto_increment primary key, d double); insert into t values (0, -0e0), (7, 1e308), (8, 5e-324), (9, 0.1);"),
+    ("programs before the first table, each in its own mode", b"create database af; use af; set sql_mode='ANSI_QUOTES,NO_BACKSLASH_ESCAPES';
+create procedure p() select '\\', \"a\" from x; create function f() returns int deterministic return 1; set sql_mode='PIPES_AS_CONCAT';
+create event e on schedule every 1 day starts '2037-01-01 00:00:00' do set @a = 'x' || '\\\\';
+create database ag; use ag; set sql_mode='NO_AUTO_VALUE_ON_ZERO'; create table t (id int auto_increment primary key, v varchar(20)); insert into t values (0, 'a\\'b'), (7, '\\\\');"),
     ("an event with its delimiter", b"create database ev; use ev;
 delimiter //
 create event e on schedule every 1 day starts '2037-01-01 00:00:00' do begin set @a = 'x;;'; end //
