@@ -454,7 +454,7 @@ fn random_schemas(kind: Kind) {
     let number =
         |name: &str, default: u64| std::env::var(name).map_or(default, |n| n.parse().unwrap());
     let (count, first) = (
-        number("DUMP_DIFFERENTIAL_SCHEMAS", 10),
+        number("DUMP_DIFFERENTIAL_SCHEMAS", 6),
         number("DUMP_DIFFERENTIAL_SEED", 1),
     );
     let server = start(kind);

@@ -25,9 +25,12 @@ install_packages() {
     printf '#!/bin/sh\nexit 101\n' >"$policy"
     chmod +x "$policy"
   fi
+  # One after the other: apt waits for nobody who reads its lists.
   local log=$CACHE/apt.log status=0
-  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "$@"; } \
-    >"$log" 2>&1 </dev/null || status=$?
+  {
+    flock 9
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "$@"
+  } 9>"$CACHE/apt.lock" >"$log" 2>&1 </dev/null || status=$?
   [ -z "$made" ] || rm -f "$policy"
   [ "$status" -eq 0 ] || {
     tail -n 20 "$log" >&2

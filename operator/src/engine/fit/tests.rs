@@ -122,8 +122,24 @@ fn books(message: &str) -> BinlogStatus {
     }
 }
 
+/// What a status is made of.
+#[derive(Clone, Debug)]
+struct Shape {
+    /// By run: 0 is running, 1 waits, as long as `open` more may be; the others failed.
+    results: Vec<usize>,
+    open: usize,
+    /// Characters of each message, and which.
+    length: usize,
+    letter: &'static str,
+    requests: usize,
+    missed: usize,
+    notices: usize,
+    accepted: bool,
+    pulls: bool,
+}
+
 prop_compose! {
-    fn status()(
+    fn shape()(
         results in prop::collection::vec(0_usize..3, 0..40),
         open in 0..=MAX_OPEN_RUNS,
         length in 0..=MAX_MESSAGE,
@@ -133,11 +149,26 @@ prop_compose! {
         accepted in any::<bool>(),
         pulls in any::<bool>(),
         letter in prop::sample::select(vec!["m", "ä"]),
-    ) -> ScheduleStatus {
-        let message = letter.repeat(length);
+    ) -> Shape {
+        Shape { results, open, length, letter, requests, missed, notices, accepted, pulls }
+    }
+}
+
+impl Shape {
+    fn status(&self) -> ScheduleStatus {
+        let &Self {
+            open,
+            requests,
+            missed,
+            notices,
+            accepted,
+            pulls,
+            ..
+        } = self;
+        let message = self.letter.repeat(self.length);
         let mut runs: Vec<Run> = vec![];
         let mut left = open;
-        for (index, kind) in results.iter().enumerate() {
+        for (index, kind) in self.results.iter().enumerate() {
             let result = match kind {
                 0 if left > 0 => RunResult::Running,
                 1 if left > 0 => RunResult::Waiting,
@@ -154,20 +185,54 @@ prop_compose! {
             uid: Some("u".repeat(36)),
             ..ObjectReference::default()
         };
-        let all = ["Accepted", "Scheduled", "LastRunSucceeded", "Verified", "Ready", "BinlogsComplete"];
+        let all = [
+            "Accepted",
+            "Scheduled",
+            "LastRunSucceeded",
+            "Verified",
+            "Ready",
+            "BinlogsComplete",
+        ];
         let types = &all[..if pulls { 6 } else { 5 }];
         ScheduleStatus {
             active: vec![reference; open.min(10)],
             active_count: i32::try_from(open).ok(),
-            totals: Some(Totals { due: 100, succeeded: 40, failed: 30, skipped: 20, missed: 10, manual: 5 }),
+            totals: Some(Totals {
+                due: 100,
+                succeeded: 40,
+                failed: 30,
+                skipped: 20,
+                missed: 10,
+                manual: 5,
+            }),
             conditions: types
                 .iter()
-                .map(|t| condition(t, if *t == "Scheduled" || (*t == "Accepted" && accepted) { "" } else { &message }))
+                .map(|t| {
+                    condition(
+                        t,
+                        if *t == "Scheduled" || (*t == "Accepted" && accepted) {
+                            ""
+                        } else {
+                            &message
+                        },
+                    )
+                })
                 .collect(),
             requests: (0..requests).map(|i| request(i, &message)).collect(),
-            missed: vec![MissedSlots { from: time(), to: time(), count: 1, reason: "ConcurrencyForbid".into() }; missed],
+            missed: vec![
+                MissedSlots {
+                    from: time(),
+                    to: time(),
+                    count: 1,
+                    reason: "ConcurrencyForbid".into()
+                };
+                missed
+            ],
             notices: vec![
-                PendingNotice { event: crds::parts::NotificationEvent::Failure, subject: "n".repeat(63) };
+                PendingNotice {
+                    event: crds::parts::NotificationEvent::Failure,
+                    subject: "n".repeat(63)
+                };
                 notices
             ],
             overdue_notified_time: Some(time()),
@@ -181,7 +246,8 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn every_status_fits_and_keeps_its_books_and_its_open_runs(status in status()) {
+    fn every_status_fits_and_keeps_its_books_and_its_open_runs(shape in shape()) {
+        let status = shape.status();
         let mut cut = status.clone();
         fit(&mut cut);
         prop_assert!(bytes(&cut) <= most(&status), "{} bytes", bytes(&cut));
@@ -202,6 +268,47 @@ proptest! {
         let mut twice = cut.clone();
         fit(&mut twice);
         prop_assert_eq!(twice, cut);
+    }
+}
+
+#[test]
+fn the_largest_statuses_fit() {
+    let kinds = [
+        vec![0; 40],
+        vec![1; 40],
+        vec![2; 40],
+        [0, 1].repeat(20),
+        [0, 2].repeat(20),
+    ];
+    for results in kinds {
+        for (open, letter) in [
+            (MAX_OPEN_RUNS, "m"),
+            (MAX_OPEN_RUNS, "ä"),
+            (9, "ä"),
+            (0, "ä"),
+        ] {
+            for (length, accepted) in [(MAX_MESSAGE, false), (MAX_MESSAGE, true), (60, false)] {
+                let shape = Shape {
+                    results: results.clone(),
+                    open,
+                    length,
+                    letter,
+                    requests: MAX_REQUESTS,
+                    missed: MAX_MISSED,
+                    notices: MAX_NOTICES,
+                    accepted,
+                    pulls: true,
+                };
+                let mut status = shape.status();
+                let most = most(&status);
+                fit(&mut status);
+                assert!(
+                    bytes(&status) <= most,
+                    "{shape:?}: {} bytes",
+                    bytes(&status)
+                );
+            }
+        }
     }
 }
 
