@@ -120,7 +120,7 @@ test: ## Everything: format, lints, unit tests, and the real cluster. KEEP=1 lea
 
 .PHONY: test-unit
 test-unit: ## What needs no cluster.
-	@tests/run static unit
+	@tests/run static lints unit
 
 .PHONY: e2e
 e2e: ## What needs the cluster: TESTS='name…' picks, KEEP=1 leaves it up.
