@@ -521,11 +521,14 @@ fn a_load_from_memory_is_whole_or_refused() {
         drop(connection);
         let mut connection = Connection::open(&encrypted(db, user, "p€ss")).unwrap();
         let end = Instant::now() + Duration::from_secs(30);
-        while one(
-            &mut connection,
-            "select count(*) from information_schema.processlist where info like 'load data%'",
-        ) != "0"
-        {
+        // MySQL's own list fails while any session runs a statement with a character that utf8mb3 lacks (error 3854).
+        let running = match user {
+            "sha" => {
+                "select count(*) from performance_schema.threads where processlist_info like 'load data%'"
+            }
+            _ => "select count(*) from information_schema.processlist where info like 'load data%'",
+        };
+        while one(&mut connection, running) != "0" {
             assert!(Instant::now() < end, "the load goes on");
         }
         assert_eq!(one(&mut connection, "select count(*) from w.l"), "300000");
