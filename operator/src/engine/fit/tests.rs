@@ -14,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use proptest::prelude::*;
 
 use super::*;
+use crate::engine::conditions::bounded;
 
 fn time() -> Time {
     to_k8s(parse_rfc3339("2025-01-15T10:10:00Z").unwrap())
@@ -210,10 +211,11 @@ impl Shape {
                 .map(|t| {
                     condition(
                         t,
-                        if *t == "Scheduled" || (*t == "Accepted" && accepted) {
-                            ""
-                        } else {
-                            &message
+                        &match *t {
+                            "Scheduled" => String::new(),
+                            "Accepted" if accepted => String::new(),
+                            "Accepted" => bounded(&message),
+                            _ => message.clone(),
                         },
                     )
                 })
