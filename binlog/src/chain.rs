@@ -708,6 +708,17 @@ mod tests {
                 to: 5000
             }]
         );
+        // What comes behind has no times: nothing is known but where the gap begins.
+        let mut timeless = back.clone();
+        (timeless[2].first, timeless[2].last) = (0, 0);
+        let known = chain(&timeless).gaps[0];
+        assert_eq!((known.from, known.to), (5000, 5000));
+        // A gap that goes on with another server's incident, whose clock is behind, reaches back to that.
+        let mut behind = back.clone();
+        behind[2].incident = true;
+        (behind[2].first, behind[2].last) = (900, 950);
+        let known = chain(&behind).gaps[0];
+        assert_eq!((known.from, known.to), (900, 5000));
         // Two runs at once: the line that leads further is taken.
         let mut two = all.clone();
         two.push(segment(

@@ -28,7 +28,7 @@ impl Settings {
         }
     }
 
-    /// What a variable of the session was set to, without what was only put back to the server's own.
+    /// What a variable of the session was set to; `None` where it is the server's own, or not known.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }

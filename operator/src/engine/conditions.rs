@@ -164,7 +164,11 @@ fn accepted(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
             crate::policy::PATH => reason::POLICY_DENIED,
             _ => reason::INVALID_SPEC,
         };
-        ("False", reason, bounded(&validate::join(&seen.problems)))
+        (
+            "False",
+            reason,
+            within_bytes(&validate::join(&seen.problems)),
+        )
     } else {
         // It runs; what will not work out is said all the same.
         let said = schedule.and_then(Schedule::too_often);
@@ -295,8 +299,8 @@ fn ready(draft: &mut Draft<'_>, schedule: Option<&Schedule>) {
     put(draft, condition::READY, status, &reason, message);
 }
 
-/// A message that is not cut where status has no room: of as many bytes as another one has characters.
-pub(super) fn bounded(message: &str) -> String {
+/// A message in at most [`MAX_MESSAGE`] bytes, not characters: for a condition that `fit` does not cut.
+pub(super) fn within_bytes(message: &str) -> String {
     let mut message = clean(message, MAX_MESSAGE);
     if message.len() > MAX_MESSAGE {
         message.truncate(message.floor_char_boundary(MAX_MESSAGE - "…".len()));

@@ -33,30 +33,33 @@ fn user() -> Option<&'static str> {
     rustix::process::getuid().is_root().then_some("--user=root")
 }
 
+/// A server that finds its own files where they lie, under `usr`.
+fn server(usr: &Path, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .arg("--no-defaults")
+        .arg(format!("--basedir={}", usr.display()))
+        .arg(format!(
+            "--lc-messages-dir={}",
+            usr.join("share/mysql").display()
+        ))
+        .arg(format!(
+            "--character-sets-dir={}",
+            usr.join("share/mysql/charsets").display()
+        ))
+        .arg(format!(
+            "--plugin-dir={}",
+            usr.join("lib/mysql/plugin").display()
+        ))
+        .args(user());
+    command
+}
+
 /// A MySQL 9 of its own.
 pub fn mysql(options: &[&str]) -> MariaDb {
     let usr = mysql_directory().join("usr");
     let program = usr.join("sbin/mysqld");
-    let server = || {
-        let mut command = Command::new(&program);
-        command
-            .arg("--no-defaults")
-            .arg(format!("--basedir={}", usr.display()))
-            .arg(format!(
-                "--lc-messages-dir={}",
-                usr.join("share/mysql").display()
-            ))
-            .arg(format!(
-                "--character-sets-dir={}",
-                usr.join("share/mysql/charsets").display()
-            ))
-            .arg(format!(
-                "--plugin-dir={}",
-                usr.join("lib/mysql/plugin").display()
-            ))
-            .args(user());
-        command
-    };
+    let server = || server(&usr, &program);
     let kind = Server {
         name: "mysql-9",
         program: &program,
@@ -105,24 +108,8 @@ pub fn mariadb_11(options: &[&str]) -> MariaDb {
                 .args(user()));
         },
         command: &|_| {
-            let mut command = Command::new(&program);
-            command
-                .arg("--no-defaults")
-                .arg(format!("--basedir={}", usr.display()))
-                .arg(format!(
-                    "--lc-messages-dir={}",
-                    usr.join("share/mysql").display()
-                ))
-                .arg(format!(
-                    "--character-sets-dir={}",
-                    usr.join("share/mysql/charsets").display()
-                ))
-                .arg(format!(
-                    "--plugin-dir={}",
-                    usr.join("lib/mysql/plugin").display()
-                ))
-                .args(["--innodb-log-file-size=64M"])
-                .args(user());
+            let mut command = server(&usr, &program);
+            command.arg("--innodb-log-file-size=64M");
             command
         },
         client: usr.join("bin/mariadb"),

@@ -14,23 +14,23 @@ need_packages() {
   command -v apt-get >/dev/null || die "missing, and there is no apt-get to install them: ${missing[*]}"
   [ "$(id -u)" -eq 0 ] || die "root is needed to install ${missing[*]}"
   say "installing ${missing[*]}"
-  install_packages "${missing[@]}"
+  install_packages "${missing[@]}" || exit 1
 }
 
-# Installs without starting the services that some packages bring: the cluster runs its own.
-install_packages() {
+# One after the other: apt waits for nobody who reads its lists, and the first to end would take the policy from the others.
+install_packages() { (flock 8 && install_without_services "$@") 8>"$CACHE/apt.lock"; }
+
+# Does not start the services that some packages bring: the cluster runs its own.
+install_without_services() {
   local policy=/usr/sbin/policy-rc.d made=
   if [ ! -e "$policy" ]; then
     made=yes
     printf '#!/bin/sh\nexit 101\n' >"$policy"
     chmod +x "$policy"
   fi
-  # One after the other: apt waits for nobody who reads its lists.
   local log=$CACHE/apt.log status=0
-  {
-    flock 9
-    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "$@"
-  } 9>"$CACHE/apt.lock" >"$log" 2>&1 </dev/null || status=$?
+  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "$@"; } \
+    >"$log" 2>&1 </dev/null 8>&- || status=$?
   [ -z "$made" ] || rm -f "$policy"
   [ "$status" -eq 0 ] || {
     tail -n 20 "$log" >&2

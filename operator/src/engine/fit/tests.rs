@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::conditions::bounded;
+use crate::engine::conditions::within_bytes;
 
 fn time() -> Time {
     to_k8s(parse_rfc3339("2025-01-15T10:10:00Z").unwrap())
@@ -214,7 +214,7 @@ impl Shape {
                         &match *t {
                             "Scheduled" => String::new(),
                             "Accepted" if accepted => String::new(),
-                            "Accepted" => bounded(&message),
+                            "Accepted" => within_bytes(&message),
                             _ => message.clone(),
                         },
                     )
